@@ -1,0 +1,83 @@
+# Every target sets up what it needs in .venv and is quick when nothing has changed.
+# All it asks of the machine is Python 3.11 or newer, a C++20 compiler and make.
+
+PYTHON ?= python3
+CXX ?= c++
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+# Beyond a few compilers at once, memory runs out before time is won.
+ifndef JOBS
+JOBS := $(shell $(PYTHON) -c "import os; print(min(8, len(os.sched_getaffinity(0)) \
+    if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1))" 2>/dev/null || echo 1)
+endif
+PYTEST := $(BIN)/python -m pytest -n $(JOBS)
+
+TOOLS := $(VENV)/.tools-installed
+READY := $(VENV)/.keisei-installed
+NATIVE := $(wildcard native/*)
+SANITIZED := $(filter-out native/bindings.cpp,$(wildcard native/*.cpp))
+
+export PIP_ROOT_USER_ACTION := ignore
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup train test test-all check format bench sanitize clean distclean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## create .venv, install the pinned packages, build the native core
+
+train: $(READY)  ## play a batch of random Shogi games and print the figures
+	@$(BIN)/keisei play --game shogi
+
+test: $(READY)  ## run the tests, without the slow ones
+	@$(PYTEST) -m "not slow"
+
+test-all: $(READY)  ## run all tests
+	@$(PYTEST)
+
+check: $(READY)  ## lint, formatting and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict src
+
+format: $(READY)  ## format the code and mend what the linter can mend
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY)  ## measure the games, side by side with others
+	@$(BIN)/keisei bench games
+
+sanitize: build/sanitize  ## play games with the core under the address and undefined-behaviour sanitizers
+	@build/sanitize
+
+clean:  ## remove what was built and cached; .venv stays
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## remove .venv as well
+	@rm -rf $(VENV)
+
+$(TOOLS): constraints.txt
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and \
+	    'Keisei needs Python 3.11 or newer, and $(PYTHON) is ' + sys.version.split()[0] \
+	    + '. Name another one: make PYTHON=python3.11')"
+	@test -x $(BIN)/python || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing the build tools"
+	@$(PIP) install -c constraints.txt pip setuptools
+	@$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja
+	@touch $@
+
+# When only C++ sources changed, the packages are left alone.
+$(READY): $(TOOLS) pyproject.toml constraints.txt $(NATIVE)
+	@echo "$(if $(filter-out $(NATIVE),$?),installing packages and ,)building the native core"
+	@$(PIP) install --no-build-isolation $(if $(filter-out $(NATIVE),$?),-c constraints.txt -e '.[dev]',--no-deps -e .)
+	@touch $@
+
+build/sanitize: $(NATIVE)
+	@mkdir -p build
+	@echo "building the core with sanitizers"
+	@$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-omit-frame-pointer -fsanitize=address,undefined \
+	    -fno-sanitize-recover=all -DKEISEI_ISA_NAME='"sanitize"' $(SANITIZED) -o $@ -pthread

@@ -1,0 +1,50 @@
+"""``keisei bench``: every figure that the README quotes, measured on this machine."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import keisei
+from keisei.errors import KeiseiError
+
+app = typer.Typer(no_args_is_help=True, help="Measure, side by side with others, on this machine.")
+
+Rounds = Annotated[int, typer.Option(min=1, help="How often each contender has its turn; medians are shown.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+
+
+@app.callback()
+def _bench() -> None:
+    """Keeps ``bench`` a group, however many measurements it has."""
+
+
+@app.command()
+def games(
+    rounds: Rounds = 5,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts.")] = 1.0,
+    peers: Annotated[bool, typer.Option("--peers", help="Measure pgx too (the extra `peers`).")] = False,
+    as_json: Json = False,
+) -> None:
+    """Steps per second of Shogi, ours and others'."""
+    _benchmark("games").run(
+        rounds=rounds, seconds=seconds, peers=peers, as_json=as_json, console=Console(highlight=False)
+    )
+
+
+def _benchmark(name: str) -> Any:
+    """A module of ``benchmarks/``, which lies in the project's folder and is not installed with the package:
+    it imports the libraries that we compare with, and some of those are under other licences."""
+    root = Path(keisei.__file__).resolve().parents[2]
+    if not (root / "benchmarks" / f"{name}.py").exists():
+        raise KeiseiError(
+            "benchmarks run from a checkout of the project, where the folder benchmarks/ is; this is an installed copy"
+        )
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return import_module(f"benchmarks.{name}")

@@ -1,0 +1,63 @@
+"""The ``keisei`` command itself: its subcommands, and how errors reach a person."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+import keisei
+from keisei.cli import bench, doctor, games, perft, play
+from keisei.errors import KeiseiError
+
+__all__ = ["app"]
+
+
+class _Group(TyperGroup):
+    """Turns the errors that Keisei raises on purpose into one message and exit code 2.
+
+    Anything else is a fault of the program and keeps its traceback.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeiseiError as error:
+            if os.environ.get("KEISEI_DEBUG") == "1":
+                raise
+            Console(stderr=True).print(Text(f"error: {error}", style="bold red"), soft_wrap=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Train game-playing agents by self-play. KEISEI_DEBUG=1 shows the traceback of an error.",
+)
+app.add_typer(bench.app, name="bench")
+app.command("doctor")(doctor.doctor)
+app.command("games")(games.games)
+app.command("perft")(perft.perft)
+app.command("play")(play.play)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"keisei {keisei.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Options that stand before any subcommand."""

@@ -1,0 +1,54 @@
+"""``keisei perft``: count the positions that lie a number of moves ahead."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from keisei.games.shogi import Board
+
+
+def perft(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="[SFEN] DEPTH", help="A position, or none for the start, and the depth."),
+    ],
+    divide: Annotated[bool, typer.Option("--divide", help="Show the count below each first move.")] = False,
+) -> None:
+    """Count the leaves of the tree of legal Shogi moves, to check the rules and the speed of the core."""
+    # Imported late, so that the other subcommands work where the native core is not built.
+    from keisei.games import shogi
+
+    depth = _depth(words[-1])
+    # The parts of an SFEN are apart by spaces, so it may come in quotes or without.
+    board = shogi.Board(" ".join(words[:-1]) or None)
+    console = Console(highlight=False)
+    started = time.perf_counter()
+    nodes = _divided(console, board, depth) if divide and depth else shogi.perft(board.sfen(), depth)
+    seconds = time.perf_counter() - started
+    console.print(f"nodes {nodes}")
+    console.print(f"seconds {seconds:.3f}")
+    console.print(f"nodes/s {nodes / max(seconds, 1e-9):,.0f}")
+
+
+def _depth(text: str) -> int:
+    if not text.isdecimal():
+        raise typer.BadParameter(f"the depth comes last and is a whole number, 0 or more; got {text!r}")
+    return int(text)
+
+
+def _divided(console: Console, board: Board, depth: int) -> int:
+    from keisei.games.shogi import perft as count_leaves
+
+    total = 0
+    for move in list(board.legal_moves):
+        board.push(move)
+        count = count_leaves(board.sfen(), depth - 1)
+        board.pop()
+        console.print(f"{move.usi()} {count}")
+        total += count
+    return total

@@ -1,0 +1,265 @@
+"""Typed settings: one small class for each part, and errors that tell everything at once.
+
+A part declares its settings as a ``Settings`` class with a description for each field; ``parse_settings``
+fills it from a mapping (a YAML file, or keywords), and ``apply_overrides`` is what ``--set`` does to the
+mapping first. This module knows neither torch nor any part, so that everything may import it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from enum import Enum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+import annotated_types
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from keisei.errors import ConfigError
+
+__all__ = ["Settings", "apply_overrides", "parse_settings"]
+
+
+class Settings(BaseModel):
+    """The base of all settings: frozen, without unknown keys, and without NaN or infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _keep_booleans_apart(cls, value: object, info: ValidationInfo) -> object:
+        """``batch: true`` is a slip of the pen; Python alone would take it for ``batch: 1``."""
+        if isinstance(value, bool) and not _accepts_bool(cls.model_fields[str(info.field_name)].annotation):
+            raise PydanticCustomError("not_a_boolean", "true and false are no value for this setting")
+        return value
+
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def parse_settings(
+    cls: type[AnySettings], mapping: Mapping[str, Any] | None, where: str = "settings"
+) -> AnySettings:
+    """Build ``cls`` from a mapping, or raise one ``ConfigError`` that lists all that is wrong with it.
+
+    ``where`` names the source in the message, such as the path of a file. None stands for an empty file.
+    """
+    if mapping is None:
+        mapping = {}
+    if not isinstance(mapping, Mapping):
+        raise ConfigError(f"{where} must hold a table of settings (key: value), got {_shown(mapping)}")
+    try:
+        return cls.model_validate(dict(mapping))
+    except ValidationError as error:
+        problems = _problems(cls, mapping, error.errors(include_url=False))
+    raise ConfigError(_report(where, problems)) from None
+
+
+def apply_overrides(mapping: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Lay assignments such as ``ppo.clip=0.1`` over a copy of a mapping and give the copy.
+
+    Values are read as YAML, so ``a=3`` is a number, ``a=[1, 2]`` a list and ``a=null`` nothing.
+    """
+    result = deepcopy(dict(mapping))
+    problems = []
+    for override in overrides:
+        try:
+            _assign(result, override)
+        except ValueError as error:
+            problems.append(f"{override}: {error}")
+    if problems:
+        raise ConfigError(_report("--set", problems))
+    return result
+
+
+def _assign(mapping: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    parts = key.strip().split(".")
+    if not equals:
+        raise ValueError("write it as key=value")
+    if not all(parts):
+        raise ValueError(f"{key!r} is no key; write it as part.setting=value")
+    try:
+        value = _number_or_itself(yaml.safe_load(text))
+    except yaml.YAMLError:
+        raise ValueError(f"{text!r} is not valid YAML; put quotes around a text with special signs") from None
+    table = mapping
+    for depth, part in enumerate(parts[:-1], start=1):
+        child = table.get(part)
+        if child is None:
+            child = table[part] = {}
+        if not isinstance(child, dict):
+            raise ValueError(f"{'.'.join(parts[:depth])} is {_shown(child)} and has no settings below it")
+        table = child
+    table[parts[-1]] = value
+
+
+def _number_or_itself(value: object) -> object:
+    """YAML 1.1 takes ``1e-3`` for a text; here it is the number everybody means."""
+    if isinstance(value, str) and re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", value):
+        return float(value)
+    return value
+
+
+def _report(where: str, problems: Sequence[str]) -> str:
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return "\n".join([f"{count} in {where}:", *(f"  {problem}" for problem in problems)])
+
+
+def _problems(cls: type[Settings], mapping: Mapping[str, Any], errors: list[ErrorDetails]) -> list[str]:
+    """One line for each key that is wrong, in the order in which pydantic found them."""
+    lines: dict[str, str] = {}
+    for error in errors:
+        keys = _keys(mapping, error)
+        path = ".".join(map(str, keys)) or "settings"
+        lines.setdefault(path, f"{path}{_explain(cls, keys, error)}")
+    return list(lines.values())
+
+
+def _keys(mapping: Mapping[str, Any], error: ErrorDetails) -> list[int | str]:
+    """The path of an error through the user's own mapping. Pydantic's paths also name the members of unions,
+    which the user never wrote; those are left out."""
+    keys: list[int | str] = []
+    place: Any = mapping
+    for part in error["loc"]:
+        if _has(place, part):
+            place = place[part]
+            keys.append(part)
+    return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
+
+
+def _has(place: object, part: int | str) -> bool:
+    if isinstance(place, Mapping):
+        return part in place
+    return isinstance(place, (list, tuple)) and isinstance(part, int) and part < len(place)
+
+
+def _explain(cls: type[Settings], keys: Sequence[int | str], error: ErrorDetails) -> str:
+    owner, field = _find_field(cls, keys)
+    if error["type"] in ("extra_forbidden", "invalid_key"):
+        return f": unknown setting{_suggestion(str(keys[-1]) if keys else '', owner)}"
+    allowed = _allowed(field) if field is not None else ""
+    if error["type"] == "missing":
+        return f": missing; it must be {allowed}" if allowed else ": missing"
+    if error["type"] in ("value_error", "assertion_error") or not allowed:
+        # A rule of the class itself, which says in its own words what it wants.
+        message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        shown = "" if isinstance(error["input"], Mapping) else f" = {_shown(error['input'])}"
+        return f"{shown}: {message}"
+    return f" = {_shown(error['input'])}: must be {allowed}"
+
+
+def _find_field(cls: type[Settings], keys: Sequence[int | str]) -> tuple[type[Settings], FieldInfo | None]:
+    """The class that a path ends in, and the field where the path names one."""
+    owner, field = cls, None
+    for key in keys:
+        if field is not None:
+            inner = _settings_class(field.annotation)
+            if inner is None:
+                return owner, field
+            owner = inner
+        field = owner.model_fields.get(str(key))
+        if field is None:
+            break
+    return owner, field
+
+
+def _settings_class(annotation: Any) -> type[Settings] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Settings):
+        return annotation
+    if get_origin(annotation) in (Union, UnionType):
+        return next(filter(None, map(_settings_class, get_args(annotation))), None)
+    return None
+
+
+def _suggestion(name: str, owner: type[Settings]) -> str:
+    known = list(owner.model_fields)
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; known settings are {', '.join(known) or 'none'}"
+
+
+def _allowed(field: FieldInfo) -> str:
+    """What a field takes, such as ``a whole number from 1 to 9 or null``; empty for an unusual type."""
+    members = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else ()
+    kinds = [_kind(member) for member in members or (field.annotation,) if member is not NoneType]
+    if not all(kinds):
+        return ""
+    return f"{' or '.join(kinds)}{_bounds(field.metadata)}{' or null' if NoneType in members else ''}"
+
+
+_KINDS: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    Path: "a path",
+    NoneType: "null",
+}
+
+
+def _kind(annotation: Any) -> str:
+    if annotation in _KINDS:
+        return _KINDS[annotation]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return _one_of(arguments)
+    if origin in (Union, UnionType):
+        members = [_kind(member) for member in arguments]
+        return " or ".join(members) if all(members) else ""
+    if origin in (list, tuple, Sequence):
+        member = _kind(arguments[0]) if arguments else ""
+        return f"a list of {member.removeprefix('a ')}s" if member.startswith("a ") else "a list"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return _one_of([member.value for member in annotation])
+    if _settings_class(annotation) is not None or origin in (dict, Mapping):
+        return "a table of settings"
+    return ""
+
+
+def _one_of(values: Iterable[object]) -> str:
+    return f"one of {', '.join(map(str, values))}"
+
+
+def _bounds(metadata: Sequence[object]) -> str:
+    """The range of a number or of a length: ``from 1 to 9``, ``at least 1``, ``above 0 and below 1``."""
+    low, high, rest = "", "", ""
+    for rule in metadata:
+        if isinstance(rule, annotated_types.Ge):
+            low = f"at least {rule.ge}"
+        elif isinstance(rule, annotated_types.Gt):
+            low = f"above {rule.gt}"
+        elif isinstance(rule, annotated_types.Le):
+            high = f"at most {rule.le}"
+        elif isinstance(rule, annotated_types.Lt):
+            high = f"below {rule.lt}"
+        elif isinstance(rule, annotated_types.MultipleOf):
+            rest += f", a multiple of {rule.multiple_of}"
+        elif isinstance(rule, annotated_types.MinLen):
+            rest += f", of length {rule.min_length} or more"
+        elif isinstance(rule, annotated_types.MaxLen):
+            rest += f", of length {rule.max_length} or less"
+    if low.startswith("at least ") and high.startswith("at most "):
+        return f" from {low.removeprefix('at least ')} to {high.removeprefix('at most ')}{rest}"
+    bounds = " and ".join(filter(None, [low, high]))
+    return f" {bounds}{rest}" if bounds else rest
+
+
+def _accepts_bool(annotation: Any) -> bool:
+    """Whether true and false are values of a type. All but numbers, texts and choices may be."""
+    if get_origin(annotation) in (Union, UnionType):
+        return any(map(_accepts_bool, get_args(annotation)))
+    if get_origin(annotation) is Literal:
+        return any(isinstance(value, bool) for value in get_args(annotation))
+    return annotation not in (int, float, str, Path, NoneType)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

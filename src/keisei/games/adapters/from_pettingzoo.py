@@ -1,0 +1,147 @@
+"""PettingZoo's AEC games as Keisei games.
+
+A game needs discrete actions, the same for all agents, and tells the legal ones in an ``action_mask``, in
+its observation dict or in its info. It is seeded from the keyed randomness at every reset, so that it
+depends on (seed, game, episode) alone.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from keisei.errors import ConfigError, GameError, UnknownGameError
+from keisei.games.adapters.spaces import need
+from keisei.games.batched import BatchFactory, SingleGameBatch
+from keisei.games.contract import Array, ObservationSpec
+from keisei.games.options import did_you_mean
+from keisei.games.randomness import KeyedRandom
+from keisei.games.single import Outcome, SingleGame
+
+INSTALL = "pip install pettingzoo pygame rlcard"
+_ZERO_SUM = frozenset({"chess-v6", "connect_four-v3", "go-v5", "leduc_holdem-v4", "rps-v2", "tictactoe-v3"})
+
+
+def pettingzoo_game(
+    name: str | Callable[..., Any], *, batch: int = 1, seed: int = 0, first_game: int = 0, **options: Any
+) -> SingleGameBatch:
+    """A batch of a PettingZoo game: ``connect_four_v3``, ``classic/connect_four-v3``, or a function that
+    makes an AEC environment. Options are those of the environment, and ``max_plies`` and ``zero_sum``."""
+    factory = BatchFactory(PettingZooGame)
+    return factory(batch=batch, seed=seed, first_game=first_game, env=name, **options)
+
+
+class PettingZooGame(SingleGame):
+    """One AEC environment."""
+
+    scored_by_rewards = True
+
+    def __init__(
+        self, *, env: str | Callable[..., Any], zero_sum: bool | None = None, **options: Any
+    ) -> None:
+        identity = _registered(env) if isinstance(env, str) else ""
+        self._env = _make(env, identity, options)
+        self._agents = list(self._env.possible_agents)
+        self.name = f"pettingzoo:{self._env.metadata.get('name', identity or 'game')}"
+        self.seats = len(self._agents)
+        self.zero_sum = identity.rpartition("/")[2] in _ZERO_SUM if zero_sum is None else bool(zero_sum)
+        self.num_actions = self._one_for_all("action", self._actions_of)
+        self.observation = self._one_for_all("observation", self._observation_of)
+
+    def reset(self, rng: KeyedRandom) -> None:
+        self._env.reset(seed=rng.integer(1 << 31))
+        self._follow()
+
+    def legal(self, seat: int) -> Array | Sequence[int]:
+        agent = self._agents[seat]
+        seen = self._env.observe(agent)
+        mask = seen.get("action_mask") if isinstance(seen, dict) else None
+        if mask is None:
+            mask = self._env.infos.get(agent, {}).get("action_mask")
+        return range(self.num_actions) if mask is None else np.asarray(mask).astype(np.bool_)
+
+    def play(self, action: int, rng: KeyedRandom) -> list[float]:
+        self._env.step(action)
+        rewards = [float(self._env.rewards.get(agent, 0.0)) for agent in self._agents]
+        self._follow()
+        return rewards
+
+    def observe(self, seat: int) -> Array:
+        seen = self._env.observe(self._agents[seat])
+        plain = seen["observation"] if isinstance(seen, dict) else seen
+        return np.asarray(plain, self.observation.dtype)
+
+    def outcome(self) -> Outcome | None:
+        env = self._env
+        alive = [agent for agent in env.agents if not (env.terminations[agent] or env.truncations[agent])]
+        if alive:
+            return None
+        return Outcome(truncated=any(env.truncations.values()) and not any(env.terminations.values()))
+
+    def _follow(self) -> None:
+        """Skip the empty turns of agents that are out, while others play on, and see whose turn it is."""
+        env = self._env
+        while self.outcome() is None and self._is_out(env.agent_selection):
+            env.step(None)
+        self.to_move = self._agents.index(env.agent_selection)
+
+    def _is_out(self, agent: str) -> bool:
+        return bool(self._env.terminations[agent] or self._env.truncations[agent])
+
+    def _one_for_all(self, what: str, read: Callable[[str], Any]) -> Any:
+        kinds = [read(agent) for agent in self._agents]
+        if any(kind != kinds[0] for kind in kinds):
+            raise ConfigError(
+                f"the agents of {self.name} differ in their {what} spaces: {kinds}; Keisei needs one"
+            )
+        return kinds[0]
+
+    def _actions_of(self, agent: str) -> int:
+        space = self._env.action_space(agent)
+        if not hasattr(space, "n") or getattr(space, "start", 0) != 0:
+            raise ConfigError(f"{self.name} has the action space {space}; Keisei needs Discrete(n) from 0")
+        return int(space.n)
+
+    def _observation_of(self, agent: str) -> ObservationSpec:
+        space = self._env.observation_space(agent)
+        plain = space["observation"] if hasattr(space, "spaces") else space
+        if plain.shape is None or plain.dtype is None:
+            raise ConfigError(f"{self.name} has the observation space {plain}; Keisei needs arrays")
+        return ObservationSpec(tuple(plain.shape), np.dtype(plain.dtype))
+
+
+def _registered(name: str) -> str:
+    """The registry's spelling: connect_four_v3 is classic/connect_four-v3."""
+    known = list(need("pettingzoo", INSTALL).aec_registry)
+    wanted = re.sub(r"_v(\d+)$", r"-v\1", name.strip())
+    for identity in known:
+        if wanted in (identity, identity.rpartition("/")[2]):
+            return str(identity)
+    short = [identity.rpartition("/")[2] for identity in known]
+    near = did_you_mean(wanted.rpartition("/")[2], short)
+    raise UnknownGameError(f"PettingZoo has no AEC game {name!r}{near}. It has: {', '.join(sorted(short))}")
+
+
+def _make(env: str | Callable[..., Any], identity: str, options: dict[str, Any]) -> Any:
+    if not isinstance(env, str):
+        return env(**options)
+    pettingzoo = need("pettingzoo", INSTALL)
+    try:
+        return pettingzoo.make("aec", identity, **options)
+    except ImportError as error:
+        cause = error.__cause__ or error
+        raise GameError(f"{identity} cannot be imported: {cause}; {INSTALL}") from error
+    except TypeError as error:
+        raise ConfigError(
+            f"{identity} refuses the options {options}: {error}; {_known(pettingzoo, identity)}"
+        ) from error
+
+
+def _known(pettingzoo: Any, identity: str) -> str:
+    """The options of an environment, from the signature of its class."""
+    kind = type(pettingzoo.make("aec", identity).unwrapped)
+    return f"its options: {', '.join(inspect.signature(kind).parameters)}"

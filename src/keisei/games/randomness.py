@@ -1,0 +1,89 @@
+"""Counter-based randomness: a number depends on its key alone, never on what was drawn before.
+
+A key is (seed, game, episode, ply, stream). The same key gives the same number in every process and
+in every order of evaluation, which is what makes serial and parallel runs equal to the bit. The
+native core computes the same function (``native/randomness.h``).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+class Stream(IntEnum):
+    """What a number is drawn for, so that two uses of one (game, ply) never share a number."""
+
+    RESET = 1
+    CHANCE = 2
+    RANDOM_ACTION = 3
+    POLICY = 4
+    OPPONENT = 5
+
+
+def _mix(word: int) -> int:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _MASK
+    return word ^ (word >> 31)
+
+
+def keyed_word(*key: int) -> int:
+    """64 random bits for a key of integers."""
+    word = 0
+    for part in key:
+        word = _mix(((word + _GOLDEN) ^ part) & _MASK)
+    return _mix((word + _GOLDEN) & _MASK)
+
+
+def keyed_words(*key: ArrayLike) -> NDArray[np.uint64]:
+    """``keyed_word`` for arrays of keys, which are broadcast against each other."""
+    golden = np.uint64(_GOLDEN)
+    word: NDArray[np.uint64] = np.zeros(np.broadcast_shapes(*(np.shape(part) for part in key)), np.uint64)
+    with np.errstate(over="ignore"):
+        for part in key:
+            word = _mix_array((word + golden) ^ np.asarray(part).astype(np.uint64))
+        return _mix_array(word + golden)
+
+
+def keyed_uniform(*key: ArrayLike) -> NDArray[np.float64]:
+    """Numbers in [0, 1) with 53 random bits each, one for each key."""
+    return (keyed_words(*key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mix_array(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+class KeyedRandom:
+    """Randomness for one game: a stream of numbers that starts anew at every ply."""
+
+    def __init__(self, seed: int, game: int, episode: int) -> None:
+        self._key = (seed, game, episode)
+        self._ply = 0
+        self._stream: int = Stream.RESET
+        self._draws = 0
+
+    def move_to(self, ply: int) -> None:
+        """Start the stream for the chance events of a ply."""
+        self._ply, self._stream, self._draws = ply, Stream.CHANCE, 0
+
+    def word(self) -> int:
+        """64 random bits."""
+        self._draws += 1
+        return keyed_word(*self._key, self._ply, self._stream, self._draws)
+
+    def integer(self, below: int) -> int:
+        """A whole number in 0 … below-1."""
+        return (self.word() * below) >> 64
+
+    def uniform(self) -> float:
+        """A number in [0, 1)."""
+        return float(self.word() >> 11) * 2.0**-53

@@ -1,0 +1,168 @@
+"""Games by name: built in, registered, installed by other packages, or adapted from other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeAlias, cast
+
+from keisei.errors import ConfigError, GameError, UnknownGameError
+from keisei.games.batched import BatchFactory
+from keisei.games.contract import Game, GameFactory
+from keisei.games.options import allowed_options, check_numbering, check_options, did_you_mean
+from keisei.games.single import SingleGame
+
+ENTRY_POINT_GROUP = "keisei.games"
+
+GameSource: TypeAlias = str | type[SingleGame] | GameFactory | Callable[..., Game]
+"""What a game can be made from: a name, ``module:Class``, a ``SingleGame`` class or a batch factory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    name: str
+    target: GameSource
+    """A ``module:Class`` text is imported when the game is made, so that ``import keisei`` stays light."""
+    description: str
+
+
+_ADAPTERS = {
+    "pettingzoo": "keisei.games.adapters.from_pettingzoo:pettingzoo_game",
+    "openspiel": "keisei.games.adapters.from_openspiel:openspiel_game",
+}
+_REGISTERED: dict[str, _Entry] = {}
+
+
+def make_game(
+    name: GameSource, *, batch: int = 1, seed: int = 0, first_game: int = 0, **options: Any
+) -> Game:
+    """A batch of games.
+
+    ``name`` is a registered name, ``"module:Class"``, ``"pettingzoo:connect_four_v3"``,
+    ``"openspiel:tic_tac_toe"``, or a class or factory itself. Games are numbered from ``first_game``;
+    game k of a batch plays like the only game of a batch that starts at k.
+    """
+    batch, seed, first_game = check_numbering(batch, seed, first_game)
+    factory = game_factory(name)
+    label = name if isinstance(name, str) else getattr(name, "__name__", str(name))
+    allowed = _option_names(factory)
+    if allowed is not None:
+        check_options(label, options, allowed)
+    return factory(batch=batch, seed=seed, first_game=first_game, **options)
+
+
+def register_game(name: str, target: GameSource, description: str = "") -> None:
+    """Let ``make_game`` know a game by name. ``target`` is a ``SingleGame`` class, a batch factory, or a
+    ``"module:Class"`` text that is imported when the game is made."""
+    if not isinstance(name, str) or not name.strip() or ":" in name:
+        raise ConfigError(f"the name of a game is a text without a colon, got {name!r}")
+    key = _key(name)
+    known = _REGISTERED.get(key)
+    if known is not None and known.target != target:
+        raise ConfigError(
+            f"a game named {known.name!r} is registered already; choose another name than {name!r}"
+        )
+    if not description and not isinstance(target, str):
+        description = (getattr(target, "__doc__", None) or "").strip().partition("\n")[0]
+    _REGISTERED[key] = _Entry(name, target, description)
+
+
+def registered_games() -> dict[str, str]:
+    """The names that ``make_game`` knows, each with a line on what it is."""
+    games = {entry.name: entry.description for entry in _REGISTERED.values()}
+    for point in _installed().values():
+        games.setdefault(point.name, _origin(point))
+    return games
+
+
+def game_factory(source: GameSource) -> GameFactory:
+    """The batch factory behind a name, a class or a factory."""
+    if not isinstance(source, str):
+        return _as_factory(source)
+    prefix, colon, rest = source.partition(":")
+    if not colon:
+        return _as_factory(_by_name(source))
+    if prefix in _ADAPTERS:
+        return cast(GameFactory, partial(_import(_ADAPTERS[prefix]), rest))
+    return _as_factory(_import(source))
+
+
+def _key(name: str) -> str:
+    """Spelling variants of one name: case, dashes and underscores do not matter."""
+    return name.strip().lower().replace("-", "").replace("_", "")
+
+
+def _by_name(name: str) -> GameSource:
+    entry = _REGISTERED.get(_key(name))
+    if entry is not None:
+        return _import(entry.target) if isinstance(entry.target, str) else entry.target
+    point = _installed().get(_key(name))
+    if point is not None:
+        return cast(GameSource, point.load())
+    known = registered_games()
+    near = did_you_mean(name.lower(), known)
+    raise UnknownGameError(
+        f"no game is named {name!r}{near}. Known games: {', '.join(sorted(known))}; "
+        f"or name a class as 'module:Class', or 'pettingzoo:NAME', or 'openspiel:NAME'"
+    )
+
+
+def _installed() -> dict[str, EntryPoint]:
+    return {_key(point.name): point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _origin(point: EntryPoint) -> str:
+    package = f" of the package {point.dist.name}" if point.dist is not None else ""
+    return f"{point.value}{package}"
+
+
+def _as_factory(source: GameSource) -> GameFactory:
+    if isinstance(source, type) and issubclass(source, SingleGame):
+        return BatchFactory(source)
+    if not callable(source):
+        raise ConfigError(
+            f"a game is made from a name, a SingleGame class or a batch factory, got {source!r}"
+        )
+    return cast(GameFactory, source)
+
+
+def _option_names(factory: GameFactory) -> tuple[str, ...] | None:
+    if isinstance(factory, BatchFactory):
+        return factory.option_names()
+    if isinstance(factory, partial):
+        return None  # the adapters check what the adapted library allows
+    return allowed_options(factory)
+
+
+def _import(path: str) -> Any:
+    """The object behind ``module:Class``; says which half is missing."""
+    module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        raise UnknownGameError(f"{path!r} names no class; write 'module:Class'")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+            raise GameError(
+                f"{module_name} needs the package {error.name!r}, which is not installed; pip install it"
+            ) from error
+        raise UnknownGameError(
+            f"there is no module {error.name!r} for {path!r}; put its folder on PYTHONPATH or install it"
+        ) from error
+    try:
+        return getattr(module, attribute)
+    except AttributeError as error:
+        names = [name for name in vars(module) if not name.startswith("_")]
+        raise UnknownGameError(
+            f"{module_name} has no {attribute!r}{did_you_mean(attribute, names)}"
+        ) from error
+
+
+register_game("tictactoe", "keisei.games.tictactoe:TicTacToe", "Three in a row on a board of 3 x 3.")
+register_game(
+    "connect-four", "keisei.games.connect_four:ConnectFour", "Four in a row; pieces fall in 7 columns of 6."
+)
+register_game("shogi", "keisei.games.shogi.game:ShogiGame", "Japanese chess with drops, by a native core.")

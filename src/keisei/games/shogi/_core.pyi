@@ -1,0 +1,107 @@
+"""The native core's surface. It is built once for each instruction set; ``native.py`` picks one.
+
+Squares are (file - 1) * 9 + (rank - 1): 1a is 0, 1i is 8, 9i is 80. Piece codes are 1 pawn, 2 lance,
+3 knight, 4 silver, 5 bishop, 6 rook, 7 gold, 8 king; 9 … 12, 13 and 14 are the promoted pawn, lance,
+knight, silver, bishop and rook; white's have 16 added; 0 is an empty square. Hands list the counts in
+the order 1 … 7. A move is ``to | from << 7 | promote << 14``, and a drop has ``from = 80 + piece``.
+Seats and turns are 0 for black and 1 for white.
+"""
+
+from numpy.typing import NDArray
+import numpy as np
+
+INSTRUCTION_SET: str
+PACKED_BYTES: int
+PLANES: int
+ACTIONS: int
+ENDINGS: tuple[str, ...]
+PLANE_SCALES: tuple[float, ...]
+
+class PositionError(ValueError):
+    """The pieces make no possible position; the message names the rule."""
+
+class Position:
+    """One position with the history that led to it."""
+
+    def __init__(self, packed: bytes) -> None: ...
+    @staticmethod
+    def from_pieces(board: bytes, hands: bytes, turn: int, ply: int, strict: bool = True) -> Position:
+        """``board`` has 81 piece codes, ``hands`` 7 counts for black and 7 for white, ``ply`` counts from 0.
+        Without ``strict``, composed positions pass too: more pieces than one set has, and lances and
+        knights that can never move; they can be searched, but not packed."""
+    def board(self) -> bytes: ...
+    def hands(self) -> bytes: ...
+    @property
+    def turn(self) -> int: ...
+    @property
+    def ply(self) -> int: ...
+    @property
+    def key(self) -> int:
+        """64-bit hash of board, hands and turn."""
+    def legal_moves(self) -> list[int]: ...
+    def is_legal(self, move: int) -> bool: ...
+    def push(self, move: int) -> None:
+        """Play a legal move; ValueError for any other, the position being as it was."""
+    def pop(self) -> int:
+        """Take the last move back; IndexError where there is none."""
+    def history(self) -> list[int]: ...
+    def is_check(self) -> bool: ...
+    def can_declare_win(self) -> bool: ...
+    def repetitions(self) -> int:
+        """How often this position stood before in this game: 0 … 3."""
+    def ending(self) -> tuple[int, int]:
+        """(index into ENDINGS, winner): 0 means that the game goes on; the winner is -1 for a draw."""
+    def action_of(self, move: int) -> int: ...
+    def move_of(self, action: int) -> int:
+        """The legal move with this action number; ValueError where there is none."""
+    def perft(self, depth: int) -> int: ...
+    def pack(self) -> bytes: ...
+    def copy(self) -> Position: ...
+
+class Batch:
+    """Independent games, stepped together. All arrays are C-contiguous; the GIL is released."""
+
+    def __init__(
+        self,
+        batch: int,
+        seed: int,
+        first_game: int,
+        start: bytes,
+        max_plies: int,
+        declaration: bool,
+        win: float,
+        loss: float,
+        draw: float,
+        ply_cost: float,
+        material: float,
+        discount: float,
+    ) -> None: ...
+    def rows(self, seat: NDArray[np.int32], episode: NDArray[np.int32], ply: NDArray[np.int32]) -> None: ...
+    def observe(self, out: NDArray[np.uint8]) -> None: ...
+    def legal(self, out: NDArray[np.bool_]) -> None: ...
+    def pack(self, out: NDArray[np.uint8]) -> None: ...
+    def random_actions(self, out: NDArray[np.int32]) -> None: ...
+    def step(
+        self,
+        actions: NDArray[np.int32],
+        rewards: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        ending: NDArray[np.uint8],
+        scores: NDArray[np.float32],
+        plies: NDArray[np.int32],
+        final_game: NDArray[np.int32],
+        final_seat: NDArray[np.int32],
+        final_packed: NDArray[np.uint8],
+    ) -> int:
+        """Gives how many games finished (and rows of ``final_*`` were written); or, where an action is not
+        legal, -1 - its row, nothing being played."""
+    def save(self) -> bytes: ...
+    def load(self, blob: bytes) -> bool:
+        """False where the bytes are no state of this batch, which is then as it was."""
+
+
+def expand(packed: NDArray[np.uint8], max_plies: int, observations: NDArray[np.uint8] | None, legal: NDArray[np.bool_] | None) -> int:
+    """Expand packed positions; gives -1, or the first row that is no possible position."""
+
+def cpu_has_avx2() -> bool: ...

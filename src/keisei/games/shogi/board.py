@@ -1,0 +1,290 @@
+"""One game of Shogi for people and tests, in the spirit of python-chess.
+
+>>> board = Board()
+>>> board.push_usi("7g7f")
+Move.from_usi('7g7f')
+>>> Move.from_usi("3c3d") in board.legal_moves
+True
+>>> board.outcome() is None
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from keisei.errors import (
+    ConfigError,
+    IllegalActionError,
+    IllegalMoveError,
+    InvalidMoveError,
+    InvalidPositionError,
+    NotationError,
+)
+from keisei.games.shogi.illegal import why_illegal
+from keisei.games.shogi.moves import SQUARES, Color, Move, Piece, PieceType
+from keisei.games.shogi.native import core
+from keisei.games.shogi.picture import board_svg, board_text
+from keisei.games.shogi.sfen import STARTING_SFEN, Setup, native_position, parse_sfen, write_sfen
+
+
+class Termination(Enum):
+    """How a game ended. ``Board.outcome`` gives the first three; records know them all."""
+
+    NO_LEGAL_MOVES = "no_legal_moves"
+    """Checkmate, or no move at all: the side to move loses."""
+    REPETITION = "repetition"
+    """The same position for the fourth time (千日手): a draw."""
+    PERPETUAL_CHECK = "perpetual_check"
+    """A fourfold repetition in which every move of one side gave check: that side loses."""
+    DECLARATION = "declaration"
+    """The side to move declared an entering-king win (入玉宣言)."""
+    MAX_PLIES = "max_plies"
+    """The limit of plies was reached."""
+    RESIGNATION = "resignation"
+    TIME_UP = "time_up"
+    ILLEGAL_MOVE = "illegal_move"
+    """One side broke a rule; the winner says which."""
+    IMPASSE = "impasse"
+    """A draw by agreement with both kings entered (持将棋)."""
+    INTERRUPTED = "interrupted"
+    """The game was broken off (中断): no result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a game: how, and who won; ``winner`` is None for a draw or no result."""
+
+    termination: Termination
+    winner: Color | None
+
+
+class LegalMoves:
+    """The legal moves of a board as it stands now: iterate, count, or ask with ``in``."""
+
+    __slots__ = ("_position",)
+
+    def __init__(self, position: core.Position) -> None:
+        self._position = position
+
+    def __iter__(self) -> Iterator[Move]:
+        return map(Move.from_native, self._position.legal_moves())
+
+    def __len__(self) -> int:
+        return len(self._position.legal_moves())
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __contains__(self, move: object) -> bool:
+        return isinstance(move, Move) and self._position.is_legal(move.native)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} legal moves: {' '.join(sorted(map(str, self)))}>"
+
+
+class Board:
+    """A position with the moves that led to it."""
+
+    def __init__(self, sfen: str | None = None) -> None:
+        """``sfen`` may be SFEN, or ``"startpos"``; without it the board is set up for a game."""
+        text = STARTING_SFEN if sfen is None else sfen
+        self._position = native_position(parse_sfen(text), text)
+
+    @classmethod
+    def from_setup(cls, setup: Setup) -> Board:
+        """A board from pieces, as the readers of KIF and CSA find them."""
+        return cls._of(native_position(setup))
+
+    @classmethod
+    def from_packed(cls, packed: bytes) -> Board:
+        """A board from a packed position, such as a replay buffer holds."""
+        try:
+            return cls._of(core.Position(packed))
+        except ValueError as error:
+            raise InvalidPositionError(f"these bytes are no packed position: {error}") from None
+
+    @classmethod
+    def from_usi_position(cls, text: str) -> Board:
+        """Read USI's ``position`` command: ``[position] (startpos | sfen …) [moves 7g7f …]``."""
+        if not isinstance(text, str):
+            raise InvalidPositionError(f"a USI position is text; got {type(text).__name__}")
+        words = text.split()
+        if words[:1] == ["position"]:
+            words = words[1:]
+        start = words.index("moves") if "moves" in words else len(words)
+        board = cls(" ".join(words[:start]))
+        for number, word in enumerate(words[start + 1 :], start=1):
+            try:
+                board.push_usi(word)
+            except NotationError as error:
+                raise type(error)(f"move {number} of the USI position: {error}") from None
+        return board
+
+    @classmethod
+    def _of(cls, position: core.Position) -> Board:
+        board = cls.__new__(cls)
+        board._position = position
+        return board
+
+    # What stands on the board.
+
+    @property
+    def setup(self) -> Setup:
+        """The position without its past."""
+        position = self._position
+        return Setup(position.board(), position.hands(), Color(position.turn), position.ply)
+
+    @property
+    def turn(self) -> Color:
+        return Color(self._position.turn)
+
+    @property
+    def ply(self) -> int:
+        """Moves played, from 0; a board from SFEN starts at the move number less one."""
+        return self._position.ply
+
+    @property
+    def key(self) -> int:
+        """64-bit hash of pieces, hands and turn; equal positions have equal keys."""
+        return self._position.key
+
+    def piece_at(self, square: int) -> Piece | None:
+        if square not in SQUARES:
+            raise InvalidPositionError(
+                f"square {square!r} is outside 0 … 80; parse_square('7g') gives a number"
+            )
+        code = self._position.board()[square]
+        return Piece.from_native(code) if code else None
+
+    def hand(self, color: Color) -> dict[PieceType, int]:
+        """What a side holds, rook first; pieces it has none of are left out."""
+        return self.setup.hand(Color(color))
+
+    def king(self, color: Color) -> int:
+        """The square of a side's king."""
+        return self._position.board().index(Piece(Color(color), PieceType.KING).native)
+
+    # Moves.
+
+    @property
+    def legal_moves(self) -> LegalMoves:
+        return LegalMoves(self._position)
+
+    @property
+    def move_stack(self) -> list[Move]:
+        """The moves played on this board, oldest first."""
+        return [Move.from_native(code) for code in self._position.history()]
+
+    def push(self, move: Move) -> None:
+        """Play a legal move. Any other raises ``IllegalMoveError``, and the board stays as it was."""
+        if not isinstance(move, Move):
+            raise InvalidMoveError(f"push takes a Move, got {move!r}; push_usi takes text")
+        try:
+            self._position.push(move.native)
+        except ValueError:
+            raise self._illegal(move) from None
+
+    def push_usi(self, text: str) -> Move:
+        """Play a move written in USI, and give it."""
+        move = Move.from_usi(text)
+        self.push(move)
+        return move
+
+    def pop(self) -> Move:
+        """Take the last move back, and give it. ``IndexError`` where there is none."""
+        return Move.from_native(self._position.pop())
+
+    def peek(self) -> Move | None:
+        """The last move, or None where none was played."""
+        history = self._position.history()
+        return Move.from_native(history[-1]) if history else None
+
+    def action(self, move: Move) -> int:
+        """The number, 0 … 2186, that stands for a legal move in the ``shogi`` game."""
+        if move not in self.legal_moves:
+            raise self._illegal(move)
+        return self._position.action_of(move.native)
+
+    def move_from_action(self, action: int) -> Move:
+        """The legal move that an action number stands for in this position."""
+        if not 0 <= action < core.ACTIONS:
+            raise IllegalActionError(f"action {action!r} is outside 0 … {core.ACTIONS - 1}")
+        try:
+            return Move.from_native(self._position.move_of(int(action)))
+        except ValueError:
+            raise IllegalActionError(f"action {action} is no legal move in {self.sfen()!r}") from None
+
+    def _illegal(self, move: Move) -> IllegalMoveError:
+        return IllegalMoveError(f"{move} is illegal: {why_illegal(self.setup, move)} (in {self.sfen()!r})")
+
+    # The state of the game.
+
+    def is_check(self) -> bool:
+        """Whether the side to move is in check."""
+        return self._position.is_check()
+
+    def is_checkmate(self) -> bool:
+        return self.is_check() and not self.legal_moves
+
+    def repetitions(self) -> int:
+        """How often this position stood before in this game; 3 is a fourfold repetition."""
+        return self._position.repetitions()
+
+    def can_declare_win(self) -> bool:
+        """Whether the side to move may declare a win by the 27-point rule."""
+        return self._position.can_declare_win()
+
+    def outcome(self) -> Outcome | None:
+        """How the game ended by its own rules, or None while it goes on.
+
+        A declaration is a choice and a limit of plies is a setting, so neither ends a ``Board``.
+        """
+        code, winner = self._position.ending()
+        if not code:
+            return None
+        return Outcome(Termination(core.ENDINGS[code]), None if winner < 0 else Color(winner))
+
+    def is_game_over(self) -> bool:
+        return self.outcome() is not None
+
+    # In and out.
+
+    def sfen(self) -> str:
+        return write_sfen(self.setup)
+
+    def pack(self) -> bytes:
+        """The position in the compact form of the ``shogi`` game; ``from_packed`` reads it."""
+        return self._position.pack()
+
+    def copy(self) -> Board:
+        """A board with the same past that moves on by itself."""
+        return self._of(self._position.copy())
+
+    def __eq__(self, other: object) -> bool:
+        """Same pieces, hands, side to move and ply; the moves that led there may differ."""
+        return self.setup == other.setup if isinstance(other, Board) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # a board changes, so it is no key for a dict
+
+    def __str__(self) -> str:
+        return board_text(self.setup)
+
+    def __repr__(self) -> str:
+        return f"Board({self.sfen()!r})"
+
+    def _repr_svg_(self) -> str:
+        """Notebooks show the board as a picture."""
+        return board_svg(self.setup, self.peek())
+
+
+def perft(sfen: str, depth: int) -> int:
+    """How many sequences of ``depth`` legal moves start at a position: the usual test of a move generator.
+
+    Composed positions with more pieces than a set has are welcome: such tests are made of them.
+    """
+    if depth < 0:
+        raise ConfigError(f"perft counts moves to a depth of 0 or more; got {depth}")
+    return native_position(parse_sfen(sfen), sfen, strict=False).perft(depth)

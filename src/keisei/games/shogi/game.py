@@ -1,0 +1,185 @@
+"""Shogi as a batch of games: the contract on top of the native core."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+from pydantic import Field, field_validator, model_validator
+
+from keisei.config import Settings, parse_settings
+from keisei.errors import GameError, IllegalActionError, SavedStateError
+from keisei.games.contract import (
+    Array,
+    BoolArray,
+    ByteArray,
+    FinalRows,
+    GameSpec,
+    IntArray,
+    ObservationSpec,
+    Rows,
+    Step,
+    action_array,
+    out_array,
+)
+from keisei.games.saved import digest_of, unwrap, wrap
+from keisei.games.shogi.board import Board
+from keisei.games.shogi.native import core
+from keisei.games.shogi.sfen import STARTING_SFEN, native_position, parse_sfen
+
+__all__ = ["ShogiGame", "ShogiOptions"]
+
+_LARGEST = 1_000_000
+"""Rewards are float32: what is far larger loses its digits, or becomes infinite."""
+_Reward: TypeAlias = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]
+_Weight: TypeAlias = Annotated[float, Field(ge=0, le=_LARGEST)]
+
+
+class ShogiOptions(Settings):
+    """What can be set about a game of Shogi."""
+
+    max_plies: Annotated[int, Field(ge=1, le=4096)] = 512
+    """A game that lasts so long is truncated."""
+    start: str = STARTING_SFEN
+    """The position that every game starts from, as SFEN."""
+    declaration: bool = False
+    """End a game in favour of the side that may declare a win by the 27-point rule on its turn."""
+    win: _Reward = 1.0
+    """Reward of the winner."""
+    loss: _Reward = -1.0
+    """Reward of the loser."""
+    draw: _Reward = 0.0
+    """Reward of both sides for a draw by repetition."""
+    ply_cost: _Weight = 0.0
+    """What both sides pay for every ply."""
+    material: _Weight = 0.0
+    """Weight of the potential-based reward for material; 1 makes a whole set of pieces worth 1."""
+    discount: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The learner's discount, which the potential needs in order to leave the best play as it is."""
+
+    @field_validator("start")
+    @classmethod
+    def _can_be_played(cls, start: str) -> str:
+        if native_position(parse_sfen(start), start).ending()[0]:
+            raise ValueError("no game can start here: the side to move has no legal move")
+        return start
+
+    @model_validator(mode="after")
+    def _is_not_over(self) -> ShogiOptions:
+        if self.declaration and Board(self.start).can_declare_win():
+            raise ValueError(
+                f"no game with declaration can start from {self.start!r}: the side to move may declare a win "
+                f"at once"
+            )
+        return self
+
+    @property
+    def zero_sum(self) -> bool:
+        return self.win == -self.loss and self.draw == 0 and self.ply_cost == 0
+
+
+class ShogiGame:
+    """Japanese chess, all rules, many games at once. See docs/games/shogi.md for planes and actions."""
+
+    def __init__(self, *, batch: int, seed: int, first_game: int, **options: Any) -> None:
+        self.options = parse_settings(ShogiOptions, options, "the options of shogi")
+        self.batch = batch
+        self.spec = _spec(self.options)
+        o = self.options
+        self._core = core.Batch(
+            batch, seed, first_game, Board(o.start).pack(), o.max_plies, o.declaration,
+            o.win, o.loss, o.draw, o.ply_cost, o.material, o.discount,
+        )  # fmt: skip
+        self._games = np.arange(batch, dtype=np.int32)
+        self._digest = digest_of(self.spec, self.options.model_dump())
+
+    def rows(self) -> Rows:
+        seat, episode, ply = (np.empty(self.batch, np.int32) for _ in range(3))
+        self._core.rows(seat, episode, ply)
+        return Rows(self._games.copy(), seat, episode, ply)
+
+    def observe(self, out: Array | None = None) -> Array:
+        out = out_array(out, (self.batch, *self.spec.observation.shape), np.uint8, "observe")
+        self._core.observe(out)
+        return out
+
+    def legal(self, out: BoolArray | None = None) -> BoolArray:
+        out = out_array(out, (self.batch, core.ACTIONS), np.bool_, "legal")
+        self._core.legal(out)
+        return out
+
+    def pack(self, out: ByteArray | None = None) -> ByteArray:
+        out = out_array(out, (self.batch, core.PACKED_BYTES), np.uint8, "pack")
+        self._core.pack(out)
+        return out
+
+    def unpack(
+        self,
+        packed: ByteArray,
+        observations: Array | None = None,
+        legal: BoolArray | None = None,
+    ) -> tuple[Array, BoolArray]:
+        packed = np.ascontiguousarray(packed)
+        if packed.ndim != 2 or packed.shape[1] != core.PACKED_BYTES or packed.dtype != np.uint8:
+            raise GameError(
+                f"unpack takes uint8 of shape (rows, {core.PACKED_BYTES}), got {packed.dtype} of shape "
+                f"{packed.shape}"
+            )
+        rows = len(packed)
+        observations = out_array(observations, (rows, *self.spec.observation.shape), np.uint8, "unpack")
+        legal = out_array(legal, (rows, core.ACTIONS), np.bool_, "unpack")
+        bad = core.expand(packed, self.options.max_plies, observations, legal)
+        if bad >= 0:
+            raise GameError(f"row {bad} of the packed rows is no possible Shogi position; it was damaged")
+        return observations, legal
+
+    def random_actions(self) -> IntArray:
+        actions = np.empty(self.batch, np.int32)
+        self._core.random_actions(actions)
+        return actions
+
+    def step(self, actions: Array) -> Step:
+        batch = self.batch
+        chosen = action_array(actions, batch, core.ACTIONS)
+        rewards, scores = np.empty((batch, 2), np.float32), np.empty((batch, 2), np.float32)
+        terminated, truncated = np.empty(batch, np.bool_), np.empty(batch, np.bool_)
+        ending, plies = np.empty(batch, np.uint8), np.empty(batch, np.int32)
+        final_game, final_seat = np.empty(batch, np.int32), np.empty(batch, np.int32)
+        final_packed = np.empty((batch, core.PACKED_BYTES), np.uint8)
+        finished = self._core.step(
+            chosen, rewards, terminated, truncated, ending, scores, plies,
+            final_game, final_seat, final_packed,
+        )  # fmt: skip
+        if finished < 0:
+            self._refuse(-1 - finished, int(chosen[-1 - finished]))
+        final = FinalRows(final_game[:finished], final_seat[:finished], final_packed[:finished].copy())
+        return Step(rewards, terminated, truncated, ending, scores, plies, final)
+
+    def save(self) -> bytes:
+        return wrap(self._digest, self._core.save())
+
+    def load(self, blob: bytes) -> None:
+        if not self._core.load(unwrap(blob, self._digest, "shogi")):
+            raise SavedStateError(
+                f"saved state does not fit a batch of {self.batch} Shogi games; was it made by a batch of "
+                f"another size?"
+            )
+
+    def _refuse(self, row: int, action: int) -> None:
+        board = Board.from_packed(self.pack()[row].tobytes())
+        raise IllegalActionError(
+            f"action {action} in row {row} is not legal in {board.sfen()!r}; take one that legal() marks"
+        )
+
+
+def _spec(options: ShogiOptions) -> GameSpec:
+    return GameSpec(
+        name="shogi",
+        seats=2,
+        num_actions=core.ACTIONS,
+        observation=ObservationSpec((core.PLANES, 9, 9), np.dtype(np.uint8), core.PLANE_SCALES),
+        packed_bytes=core.PACKED_BYTES,
+        zero_sum=options.zero_sum,
+        max_plies=options.max_plies,
+        endings=core.ENDINGS,
+    )

@@ -1,0 +1,165 @@
+"""Pictures of a position: one in text, which is also KIF's diagram, and one in SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keisei.games.shogi.moves import (
+    BLACK,
+    WHITE,
+    Color,
+    Move,
+    Piece,
+    PieceType,
+    square_at,
+    square_file,
+    square_rank,
+)
+from keisei.games.shogi.sfen import Setup
+
+KANJI = dict(zip(PieceType, "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
+"""One sign for each piece, as KIF's diagrams have them."""
+
+KANJI_DIGITS = "〇一二三四五六七八九"
+WIDE_DIGITS = "０１２３４５６７８９"
+
+_SIDE = {BLACK: "先手", WHITE: "後手"}
+
+
+def kanji_number(number: int) -> str:
+    """1 … 99 as 一 … 九十九."""
+    tens, ones = divmod(number, 10)
+    return (KANJI_DIGITS[tens] if tens > 1 else "") + "十" * (tens > 0) + (KANJI_DIGITS[ones] if ones else "")
+
+
+def hand_text(setup: Setup, color: Color) -> str:
+    """``飛　角二　歩十``, or ``なし`` for an empty hand."""
+    items = [
+        KANJI[kind] + (kanji_number(count) if count > 1 else "") for kind, count in setup.hand(color).items()
+    ]
+    return "　".join(items) or "なし"
+
+
+def diagram(setup: Setup) -> list[str]:
+    """The board with a frame and coordinates; ``v`` marks white's pieces."""
+    frame = "+" + "---" * 9 + "+"
+    rows = [f"|{_row(setup.board, rank)}|{KANJI_DIGITS[rank]}" for rank in range(1, 10)]
+    files = " " + "".join(" " + WIDE_DIGITS[file] for file in range(9, 0, -1))
+    return [files, frame, *rows, frame]
+
+
+def _row(board: bytes, rank: int) -> str:
+    return "".join(_cell(board[square_at(file, rank)]) for file in range(9, 0, -1))
+
+
+def _cell(code: int) -> str:
+    if not code:
+        return " ・"
+    piece = Piece.from_native(code)
+    return ("v" if piece.color is WHITE else " ") + KANJI[piece.type]
+
+
+def board_text(setup: Setup) -> str:
+    """The whole position in text."""
+    hands = {color: f"{_SIDE[color]}の持駒：{hand_text(setup, color)}" for color in Color}
+    return "\n".join([hands[WHITE], *diagram(setup), hands[BLACK], f"{_SIDE[setup.turn]}番"])
+
+
+# The SVG. Lengths are in pixels of a drawing that scales.
+_CELL = 44
+_STAND = 64  # width of the hand on either side
+_MARGIN = 30  # around the board, for coordinates
+_BOARD = 9 * _CELL
+_LEFT = _STAND + _MARGIN
+_WIDTH, _HEIGHT = 2 * _LEFT + _BOARD, 2 * _MARGIN + _BOARD
+
+_STYLE = """<style>
+text{font-family:"Hiragino Mincho ProN","Yu Mincho","Noto Serif CJK JP","IPAMincho","MS Mincho",serif}
+text{text-anchor:middle}
+.wood{fill:#eac27c}.frame{fill:none;stroke:#3c2a14;stroke-width:2}.line{stroke:#3c2a14;stroke-width:.8}
+.stand{fill:#d3a55f;stroke:#8a6532}.last{fill:#f6e36a;opacity:.75}.from{fill:#f6e36a;opacity:.4}
+.piece{fill:#fdeec9;stroke:#7a5a2c;stroke-width:1}.sign{font-size:24px;fill:#1d1408}.red{fill:#b3261e}
+.at{font-size:13px;fill:#5b4526}.count{font-size:14px;fill:#1d1408}.turn{fill:#b3261e}.off{fill:none;stroke:#8a6532}
+</style>"""
+
+
+def board_svg(setup: Setup, last_move: Move | None = None) -> str:
+    """A drawing that stands alone: wooden board, turned pieces, hands, and the last move marked."""
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
+        f'height="{_HEIGHT}" role="img" aria-label="Shogi board">',
+        _STYLE,
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="#f7f1e3"/>',
+        f'<rect class="wood" x="{_LEFT}" y="{_MARGIN}" width="{_BOARD}" height="{_BOARD}"/>',
+        *_last_move(last_move),
+        *_grid(),
+        *_coordinates(),
+        *_pieces(setup),
+        *_stand(setup, BLACK),
+        *_stand(setup, WHITE),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def _corner(square: int) -> tuple[int, int]:
+    return _LEFT + (9 - square_file(square)) * _CELL, _MARGIN + (square_rank(square) - 1) * _CELL
+
+
+def _last_move(move: Move | None) -> Iterator[str]:
+    if move is None:
+        return
+    for square, style in ((move.from_square, "from"), (move.to_square, "last")):
+        if square is not None:
+            x, y = _corner(square)
+            yield f'<rect class="{style}" x="{x}" y="{y}" width="{_CELL}" height="{_CELL}"/>'
+
+
+def _grid() -> Iterator[str]:
+    for step in range(1, 9):
+        x, y = _LEFT + step * _CELL, _MARGIN + step * _CELL
+        yield f'<path class="line" d="M{x} {_MARGIN}v{_BOARD}M{_LEFT} {y}h{_BOARD}"/>'
+    for file, rank in ((3, 3), (3, 6), (6, 3), (6, 6)):
+        yield f'<circle cx="{_LEFT + file * _CELL}" cy="{_MARGIN + rank * _CELL}" r="3" fill="#3c2a14"/>'
+    yield f'<rect class="frame" x="{_LEFT}" y="{_MARGIN}" width="{_BOARD}" height="{_BOARD}"/>'
+
+
+def _coordinates() -> Iterator[str]:
+    for step in range(9):
+        middle = step * _CELL + _CELL // 2
+        yield f'<text class="at" x="{_LEFT + middle}" y="{_MARGIN - 9}">{9 - step}</text>'
+        sign = KANJI_DIGITS[step + 1]
+        yield f'<text class="at" x="{_LEFT + _BOARD + 14}" y="{_MARGIN + middle + 5}">{sign}</text>'
+
+
+def _pieces(setup: Setup) -> Iterator[str]:
+    for square, code in enumerate(setup.board):
+        if code:
+            x, y = _corner(square)
+            yield _piece(Piece.from_native(code), x + _CELL // 2, y + _CELL // 2)
+
+
+def _piece(piece: Piece, x: int, y: int) -> str:
+    """A five-sided piece around a point, its sign red where promoted, turned where white's."""
+    turned = " rotate(180)" if piece.color is WHITE else ""
+    red = " red" if piece.type.is_promoted else ""
+    sign = "王" if piece == Piece(WHITE, PieceType.KING) else KANJI[piece.type]
+    return (
+        f'<g transform="translate({x} {y}){turned}"><path class="piece" d="M0-20 13-14 17 19H-17L-13-14Z"/>'
+        f'<text class="sign{red}" y="11">{sign}</text></g>'
+    )
+
+
+def _stand(setup: Setup, color: Color) -> Iterator[str]:
+    """A hand, black's to the right and growing upwards, white's to the left and growing downwards."""
+    x = _WIDTH - _STAND + 2 if color is BLACK else 6
+    yield f'<rect class="stand" x="{x}" y="{_MARGIN}" width="{_STAND - 8}" height="{_BOARD}" rx="4"/>'
+    style = "turn" if setup.turn is color else "off"
+    y = _MARGIN - 12 if color is WHITE else _MARGIN + _BOARD + 14
+    yield f'<circle class="{style}" cx="{x + 28}" cy="{y}" r="5"/>'
+    for index, (kind, count) in enumerate(setup.hand(color).items()):
+        offset = 28 + index * 50
+        y = _MARGIN + offset if color is WHITE else _MARGIN + _BOARD - offset
+        yield _piece(Piece(color, kind), x + 21, y)
+        if count > 1:
+            yield f'<text class="count" x="{x + 46}" y="{y + 5}">{count}</text>'

@@ -1,0 +1,142 @@
+"""The easy way to add a game: write one game, and ``batched`` makes a batch of it.
+
+A class says what the game is in its attributes and how it goes in five methods::
+
+    class Race(SingleGame):
+        name = "race"
+        num_actions = 3
+        observation = ObservationSpec((1,), np.dtype(np.uint8))
+        zero_sum = True
+
+        def reset(self, rng):           self.to_move, self.square = 0, 0
+        def legal(self, seat):          return [0, 1, 2]
+        def play(self, action, rng):    self.square += action + 1; self.to_move = 1 - self.to_move
+        def observe(self, seat):        return np.array([self.square], np.uint8)
+        def outcome(self):              return Outcome.win(1 - self.to_move) if self.square >= 21 else None
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from keisei.errors import ContractError
+from keisei.games.contract import Array, GameSpec, ObservationSpec
+from keisei.games.randomness import KeyedRandom
+
+if TYPE_CHECKING:
+    from keisei.games.batched import BatchFactory
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a game ended."""
+
+    scores: tuple[float, ...] = ()
+    """One for each seat: 1 win, 0 draw, -1 loss. Empty in games whose score is the sum of rewards."""
+    ending: str = "finished"
+    """One of the game's ``endings``."""
+    truncated: bool = False
+    """True where a limit of the game's own cut it off, rather than its rules."""
+
+    @classmethod
+    def win(cls, seat: int, ending: str = "finished", seats: int = 2) -> Outcome:
+        """One seat wins 1, and the others share the loss of 1."""
+        loss = -1.0 / (seats - 1) if seats > 1 else 0.0
+        return cls(tuple(1.0 if other == seat else loss for other in range(seats)), ending)
+
+    @classmethod
+    def draw(cls, ending: str = "finished", seats: int = 2) -> Outcome:
+        return cls((0.0,) * seats, ending)
+
+
+class SingleGame(ABC):
+    """One game, as a person writes it. Options of the game are the keyword arguments of ``__init__``,
+    which may also set any of the attributes below."""
+
+    name: str
+    num_actions: int
+    observation: ObservationSpec
+    seats: int = 2
+    simultaneous: bool = False
+    """True where several seats act at once: every seat then acts, unless ``acting`` says otherwise."""
+    zero_sum: bool = False
+    max_plies: int | None = None
+    """Truncate after so many steps. ``make_game(..., max_plies=...)`` overrides it."""
+    endings: tuple[str, ...] = ("finished",)
+    """The names of the ways in which the rules end a game."""
+    scored_by_rewards: bool = False
+    """True in games without winners: a game's score is then the sum of its rewards."""
+
+    to_move: int = 0
+    """The seat whose turn it is. Turn-based games keep it up to date, also in the final position."""
+
+    @abstractmethod
+    def reset(self, rng: KeyedRandom) -> None:
+        """Set up a new game. All randomness must come from ``rng``."""
+
+    @abstractmethod
+    def legal(self, seat: int) -> Array | Iterable[int]:
+        """The legal actions of a seat that must act: their numbers, or a bool array of all actions."""
+
+    @abstractmethod
+    def play(self, action: Any, rng: KeyedRandom) -> Sequence[float] | None:
+        """Play a legal action: an int, or in simultaneous games a tuple with one for each acting seat.
+
+        Give the rewards of this step, one for each seat; or None, and then the only reward is the
+        score at the end.
+        """
+
+    @abstractmethod
+    def observe(self, seat: int) -> Array:
+        """What a seat sees, as an array of the shape and type of ``observation``."""
+
+    @abstractmethod
+    def outcome(self) -> Outcome | None:
+        """None while the game goes on."""
+
+    def acting(self) -> Sequence[int]:
+        """The seats that must act now, in rising order."""
+        return range(self.seats) if self.simultaneous else (self.to_move,)
+
+    def snapshot(self) -> bytes:
+        """The exact state of this game, for ``restore``. Long games may write both; by default a saved
+        game is the list of its actions, which is played again when it is loaded."""
+        raise NotImplementedError
+
+    def restore(self, state: bytes) -> None:
+        """Take up a state that ``snapshot`` gave. ValueError where it is none."""
+        raise NotImplementedError
+
+
+def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
+    """The spec of a single game; names the class and the attribute where one is missing."""
+    kind = type(game).__name__
+    for attribute in ("name", "num_actions", "observation"):
+        if not hasattr(game, attribute):
+            raise ContractError(f"{kind} must set the attribute {attribute!r}, on the class or in __init__")
+    if not isinstance(game.observation, ObservationSpec):
+        raise ContractError(f"{kind}.observation must be an ObservationSpec, got {game.observation!r}")
+    return GameSpec(
+        name=game.name,
+        seats=game.seats,
+        num_actions=game.num_actions,
+        observation=game.observation,
+        packed_bytes=game.observation.nbytes + (game.num_actions + 7) // 8,
+        simultaneous=game.simultaneous,
+        zero_sum=game.zero_sum,
+        max_plies=max_plies,
+        endings=("unfinished", *game.endings, "truncated"),
+    )
+
+
+def batched(single: type[SingleGame]) -> BatchFactory:
+    """A factory of batches of a single game, which keep the whole contract of ``Game``.
+
+    ``batched(Race)(batch=64, seed=7)`` gives 64 games; further keywords are the options of ``Race``.
+    """
+    from keisei.games.batched import BatchFactory
+
+    return BatchFactory(single)

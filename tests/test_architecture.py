@@ -1,0 +1,135 @@
+"""Imports point one way, rooms have names that say their job, and what is exported exists."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import keisei
+
+SOURCE = Path(keisei.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# A room may import the rooms of the rows above its own. Rooms of one row stay apart, save for SIBLINGS.
+ROWS = (
+    {"errors"},
+    {"config"},
+    {"games"},
+    {"experience"},
+    {"policies"},
+    {"parallel", "learners"},
+    {"interfaces", "training", "evaluation"},
+    {"cli"},
+)
+LEVEL = {room: level for level, rooms in enumerate(ROWS) for room in rooms}
+SIBLINGS = {("training", "evaluation")}
+FACADE = "keisei"
+"""The package itself, which gathers the public names; only users and the command line import it."""
+
+
+def dotted_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module: str) -> str:
+    """``keisei.games.shogi`` is in the room ``games``."""
+    return [*module.split("."), FACADE][1]
+
+
+def imported_modules(tree: ast.AST, package: str) -> Iterator[str]:
+    """Our modules that a file imports, wherever in the file. Relative imports start at ``package``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "keisei")
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, base] if base else above)
+            if base == "keisei":
+                yield from (f"keisei.{alias.name}" if alias.name in LEVEL else base for alias in node.names)
+            elif base.startswith("keisei."):
+                yield base
+
+
+def may_import(importer: str, imported: str) -> bool:
+    if importer in (FACADE, imported):
+        return True
+    if imported == FACADE:
+        return importer == "cli"
+    return LEVEL[imported] < LEVEL[importer] or (importer, imported) in SIBLINGS
+
+
+def wrong_imports(source: str, module: str, is_package: bool = False) -> list[str]:
+    package = module if is_package else module.rpartition(".")[0]
+    imports = imported_modules(ast.parse(source), package)
+    return [name for name in imports if not may_import(room_of(module), room_of(name))]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted_name)
+def test_imports_point_one_way(path: Path) -> None:
+    assert wrong_imports(path.read_text(), dotted_name(path), path.name == "__init__.py") == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "wrong"),
+    [
+        ("keisei.games.shogi.board", "from keisei.policies import sampling", ["keisei.policies"]),
+        ("keisei.games.shogi.board", "from ...policies.nets import Net", ["keisei.policies.nets"]),
+        ("keisei.parallel.worker", "import keisei.learners.ppo", ["keisei.learners.ppo"]),
+        ("keisei.learners.ppo", "def f():\n    from keisei import parallel", ["keisei.parallel"]),
+        ("keisei.experience.slab", "from keisei import make_game", ["keisei"]),
+        ("keisei.interfaces.usi", "from keisei.training import run", ["keisei.training"]),
+        (
+            "keisei.training.run",
+            "from keisei.evaluation import match\nimport keisei.config",
+            [],
+        ),
+        ("keisei.cli.play", "from keisei import make_game\nimport numpy", []),
+    ],
+)
+def test_the_rule_itself_tells_right_from_wrong(module: str, line: str, wrong: list[str]) -> None:
+    assert wrong_imports(line, module) == wrong
+
+
+def test_every_room_has_its_place() -> None:
+    rooms = {room_of(dotted_name(path)) for path in MODULES} - {FACADE}
+    assert rooms <= LEVEL.keys(), "give a new room its row in ROWS and in docs/architecture.md"
+
+
+def test_no_room_is_a_box_for_odds_and_ends() -> None:
+    vague = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"}
+    assert [str(path) for path in MODULES if vague & {*path.relative_to(SOURCE).parts, path.stem}] == []
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.name == "__init__.py"], ids=dotted_name)
+def test_everything_exported_exists(path: Path) -> None:
+    package = import_module(dotted_name(path))
+    names = getattr(package, "__all__", [])
+    assert [name for name in names if not hasattr(package, name)] == []
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", ["keisei", "keisei.games", "keisei.games.shogi"])
+def test_public_packages_say_what_they_export(name: str) -> None:
+    assert import_module(name).__all__
+
+
+def test_settings_know_no_torch() -> None:
+    imports = {
+        name
+        for node in ast.walk(ast.parse((SOURCE / "config.py").read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert not {name for name in imports if name.split(".")[0] == "torch"}

@@ -1,0 +1,146 @@
+"""Settings are typed and frozen, and their errors tell everything at once."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from pydantic import Field, ValidationError, model_validator
+
+from keisei.config import Settings, apply_overrides, parse_settings
+from keisei.errors import ConfigError
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Net(Settings):
+    width: int = Field(default=64, ge=1, le=4096, multiple_of=8)
+    """Channels of each layer."""
+    rate: float = Field(default=0.5, gt=0, lt=1)
+    layers: tuple[int, ...] = (1, 2)
+    limit: int | None = Field(default=None, ge=1)
+
+
+class Run(Settings):
+    name: str
+    """What the run is called."""
+    batch: int = Field(default=8, ge=1)
+    kind: Literal["sync", "async"] = "sync"
+    colour: Colour = Colour.RED
+    folder: Path = Path("runs")
+    verbose: bool = False
+    net: Net = Net()
+
+    @model_validator(mode="after")
+    def _async_needs_two(self) -> Run:
+        if self.kind == "async" and self.batch < 2:
+            raise ValueError("kind async needs batch 2 or more")
+        return self
+
+
+def problems(mapping: Any, cls: type[Settings] = Run) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse_settings(cls, mapping, where="run.yaml")
+    heading, *lines = str(caught.value).splitlines()
+    count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+    assert heading == f"{count} in run.yaml:"
+    return [line.strip() for line in lines]
+
+
+def test_good_settings_are_taken_as_they_are() -> None:
+    run = parse_settings(
+        Run, {"name": "a", "net": {"rate": "1e-3", "layers": [3]}, "colour": "blue", "folder": "x"}
+    )
+    assert run == Run(name="a", net=Net(rate=0.001, layers=(3,)), colour=Colour.BLUE, folder=Path("x"))
+    assert run.net.width == 64
+
+
+def test_an_empty_file_gives_the_defaults() -> None:
+    assert parse_settings(Net, None) == Net()
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Net().width = 8  # type: ignore[misc]
+
+
+def test_fields_are_explained_by_their_docstrings() -> None:
+    assert Run.model_fields["name"].description == "What the run is called."
+
+
+def test_all_problems_are_told_at_once() -> None:
+    found = problems(
+        {"batsch": 3, "batch": 0, "kind": "asink", "net": {"width": 5000, "rate": "fast", "with": 1}}
+    )
+    assert found == [
+        "name: missing; it must be a text",
+        "batch = 0: must be a whole number at least 1",
+        "kind = 'asink': must be one of sync, async",
+        "net.width = 5000: must be a whole number from 1 to 4096, a multiple of 8",
+        "net.rate = 'fast': must be a number above 0 and below 1",
+        "net.with: unknown setting; did you mean width?",
+        "batsch: unknown setting; did you mean batch?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "line"),
+    [
+        ({"batch": True}, "batch = True: must be a whole number at least 1"),
+        ({"batch": 1.5}, "batch = 1.5: must be a whole number at least 1"),
+        ({"colour": "green"}, "colour = 'green': must be one of red, blue"),
+        ({"verbose": "loud"}, "verbose = 'loud': must be true or false"),
+        ({"net": 3}, "net = 3: must be a table of settings"),
+        ({"net": {"rate": float("nan")}}, "net.rate = nan: must be a number above 0 and below 1"),
+        ({"net": {"limit": 0}}, "net.limit = 0: must be a whole number at least 1 or null"),
+        ({"net": {"layers": [1, "x"]}}, "net.layers.1 = 'x': must be a list of whole numbers"),
+        (
+            {"zzz": 1},
+            "zzz: unknown setting; known settings are name, batch, kind, colour, folder, verbose, net",
+        ),
+        ({"kind": "async", "batch": 1}, "settings: kind async needs batch 2 or more"),
+        ({"name": "x" * 100, "batch": "y" * 100}, f"batch = '{'y' * 56}…: must be a whole number at least 1"),
+    ],
+)
+def test_a_problem_names_key_value_and_what_is_allowed(mapping: dict[str, Any], line: str) -> None:
+    assert problems({"name": "a"} | mapping) == [line]
+
+
+def test_keys_that_are_no_texts_are_unknown_settings() -> None:
+    assert problems({"name": "a", 7: 1})[0].startswith("7: unknown setting")
+
+
+def test_something_that_is_no_table_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"run\.yaml must hold a table of settings .*, got \[1\]"):
+        parse_settings(Run, [1], where="run.yaml")  # type: ignore[arg-type]
+
+
+def test_overrides_are_read_as_yaml_and_leave_the_mapping_alone() -> None:
+    mapping = {"net": {"width": 8}, "folder": None}
+    changed = apply_overrides(
+        mapping, ["net.width=16", "net.rate=1e-3", "name=a=b", "net.layers=[4, 5]", "folder.sub=x", "kind="]
+    )
+    assert changed == {
+        "net": {"width": 16, "rate": 0.001, "layers": [4, 5]},
+        "folder": {"sub": "x"},
+        "name": "a=b",
+        "kind": None,
+    }
+    assert mapping == {"net": {"width": 8}, "folder": None}
+
+
+def test_all_bad_overrides_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        apply_overrides({"batch": 3}, ["batch", "a..b=1", "batch.size=4", "name=[1", "fine=1"])
+    assert str(caught.value).splitlines() == [
+        "4 problems in --set:",
+        "  batch: write it as key=value",
+        "  a..b=1: 'a..b' is no key; write it as part.setting=value",
+        "  batch.size=4: batch is 3 and has no settings below it",
+        "  name=[1: '[1' is not valid YAML; put quotes around a text with special signs",
+    ]
