@@ -16,6 +16,9 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS)
 TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.keisei-installed
 NATIVE := $(wildcard native/*)
+# An editable install knows the packages that were there when it was made: a new one asks for it again.
+PACKAGES := $(shell find src -name __init__.py)
+LIGHT := $(NATIVE) $(PACKAGES)
 SANITIZED := $(filter-out native/bindings.cpp,$(wildcard native/*.cpp))
 
 export PIP_ROOT_USER_ACTION := ignore
@@ -70,10 +73,10 @@ $(TOOLS): constraints.txt
 	@$(PIP) install -c constraints.txt scikit-build-core nanobind cmake ninja
 	@touch $@
 
-# When only C++ sources changed, the packages are left alone.
-$(READY): $(TOOLS) pyproject.toml constraints.txt $(NATIVE)
-	@echo "$(if $(filter-out $(NATIVE),$?),installing packages and ,)building the native core"
-	@$(PIP) install --no-build-isolation $(if $(filter-out $(NATIVE),$?),-c constraints.txt -e '.[dev]',--no-deps -e .)
+# When only our own sources changed, the packages of others are left alone.
+$(READY): $(TOOLS) pyproject.toml constraints.txt $(LIGHT)
+	@echo "$(if $(filter-out $(LIGHT),$?),installing packages and ,)building the native core"
+	@$(PIP) install --no-build-isolation $(if $(filter-out $(LIGHT),$?),-c constraints.txt -e '.[dev]',--no-deps -e .)
 	@touch $@
 
 build/sanitize: $(NATIVE)

@@ -23,7 +23,7 @@ from benchmarks.measure import Contender, machine, race, rate_of
 from keisei.errors import KeiseiError
 from keisei.games import make_game
 from keisei.games.shogi import Board, perft
-from keisei.games.shogi.native import core
+from keisei.native import core
 
 MODES = {"a": "legal moves and step", "b": "+ mask", "c": "+ planes", "d": "+ repetition"}
 MAX_PLIES = 512
@@ -89,7 +89,9 @@ def _show(report: GamesReport, console: Console) -> None:
             table.add_row(f"keisei / {player}", *ratios, style="bold")
     console.print(table)
     console.print(f"perft(5) from the start      {report.perft_nodes_per_second / 1e6:8.1f} M nodes/s")
-    console.print(f"mask and planes, hand-heavy  {report.hand_heavy_expansions_per_second:10,.0f} positions/s")
+    console.print(
+        f"mask and planes, hand-heavy  {report.hand_heavy_expansions_per_second:10,.0f} positions/s"
+    )
     console.print(f"two threads over one         {report.two_threads:8.2f} x")
     console.print(f"{report.machine}; core: {report.instruction_set}; batch {BATCH}")
 
@@ -141,7 +143,9 @@ def _import_cshogi() -> tuple[Any, Any, Any, tuple[Any, ...]]:
         import cshogi
         from cshogi import dlshogi
     except ImportError as error:
-        raise KeiseiError("this benchmark compares with cshogi; install it: pip install 'keisei[peers]'") from error
+        raise KeiseiError(
+            "this benchmark compares with cshogi; install it: pip install 'keisei[peers]'"
+        ) from error
     planes = (
         np.empty((dlshogi.FEATURES1_NUM, 9, 9), np.float32),
         np.empty((dlshogi.FEATURES2_NUM, 9, 9), np.float32),

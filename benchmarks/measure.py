@@ -19,7 +19,9 @@ Contender = Callable[[float], float]
 """Works for about so many seconds and gives its rate per second."""
 
 
-def race(contenders: Mapping[str, Contender], seconds: float, rounds: int, console: Console) -> dict[str, float]:
+def race(
+    contenders: Mapping[str, Contender], seconds: float, rounds: int, console: Console
+) -> dict[str, float]:
     """The median rate of each contender. They take turns, so that a slow moment hits all of them."""
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     turns = [name for _ in range(rounds) for name in contenders]

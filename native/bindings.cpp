@@ -8,6 +8,8 @@
 #include <stdexcept>
 
 #include "batch.h"
+#include "randomness.h"
+#include "sampling.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -156,6 +158,37 @@ int expand(Array<const u8> packed, int max_plies, nb::object observations, nb::o
         }
     }
     return -1;
+}
+
+// Gives -1, or 2 * row + fault - 1 of the first row that nothing can be drawn from.
+int sample(Array<const float> logits, Array<const bool> legal, Array<const double> uniforms, float temperature,
+           float epsilon, Array<int> actions, Array<float> log_probs) {
+    const std::size_t rows = uniforms.size(), count = rows ? logits.size() / rows : 0;
+    const float* const scores = data(logits, rows * count, "logits");
+    const bool* const mask = data(legal, rows * count, "legal");
+    const double* const drawn = uniforms.data();
+    int* const action = data(actions, rows, "actions");
+    float* const log_prob = data(log_probs, rows, "log_probs");
+    nb::gil_scoped_release released;
+    for (std::size_t row = 0; row < rows; ++row) {
+        const std::size_t at = row * count;
+        const RowFault fault = sample_row(scores + at, mask + at, int(count), drawn[row], {temperature, epsilon},
+                                          action[row], log_prob[row]);
+        if (fault != NO_FAULT) return int(2 * row) + fault - 1;
+    }
+    return -1;
+}
+
+// One number in [0, 1) for each decision row, keyed as in keisei/games/randomness.py.
+void row_uniforms(u64 seed, u64 first_game, Array<const int> game, Array<const int> episode, Array<const int> ply,
+                  u64 stream, Array<const int> seat, Array<double> out) {
+    const std::size_t rows = out.size();
+    const int *games = data(game, rows, "game"), *episodes = data(episode, rows, "episode");
+    const int *plies = data(ply, rows, "ply"), *seats = data(seat, rows, "seat");
+    double* const to = out.data();
+    for (std::size_t i = 0; i < rows; ++i)
+        to[i] = to_uniform(keyed_word({seed, first_game + u64(games[i]), u64(episodes[i]), u64(plies[i]), stream,
+                                       u64(seats[i])}));
 }
 
 bool cpu_has_avx2() {
@@ -311,5 +344,9 @@ NB_MODULE(KEISEI_MODULE, m) {
     bind_position(m);
     bind_batch(m);
     m.def("expand", &expand, "packed"_a, "max_plies"_a, "observations"_a.none(), "legal"_a.none());
+    m.def("sample", &sample, "logits"_a, "legal"_a, "uniforms"_a, "temperature"_a, "epsilon"_a, "actions"_a,
+          "log_probs"_a);
+    m.def("row_uniforms", &row_uniforms, "seed"_a, "first_game"_a, "game"_a, "episode"_a, "ply"_a, "stream"_a,
+          "seat"_a, "out"_a);
     m.def("cpu_has_avx2", &cpu_has_avx2);
 }

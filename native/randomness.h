@@ -23,4 +23,7 @@ constexpr u64 keyed_word(std::initializer_list<u64> key) {
     return mix(word + GOLDEN);
 }
 
+// A number in [0, 1) with 53 random bits.
+constexpr double to_uniform(u64 word) { return double(word >> 11) * 0x1p-53; }
+
 }  // namespace keisei

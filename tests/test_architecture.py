@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # A room may import the rooms of the rows above its own. Rooms of one row stay apart, save for SIBLINGS.
 ROWS = (
     {"errors"},
-    {"config"},
+    {"config", "native"},
     {"games"},
     {"experience"},
     {"policies"},

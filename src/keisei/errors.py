@@ -8,6 +8,14 @@
     │   │   └── IllegalActionError   an action is not legal in its position
     │   ├── SavedStateError      a saved state is damaged or belongs to another game
     │   └── ContractError        a game breaks the contract (raised by ``check_game``)
+    ├── SharedMemoryError        shared memory cannot be had, or is used where it must not be
+    ├── WeightsError             weights do not fit a model, are damaged, or could not be read
+    │   └── WeightsVersionError      the weights of that version are not there (any more)
+    ├── ParallelError            parallel collection cannot go on, or is used in the wrong order
+    │   ├── WorkerStartError         a worker could not be started; carries its traceback
+    │   ├── NoWorkersError           all workers are stopped, paused, failed or quarantined
+    │   └── CollectTimeoutError      no progress for too long; nothing that was collected is lost
+    ├── PolicyError              a policy cannot decide: no legal action, or logits that are no numbers
     └── NotationError            a text is not what its format says
         ├── InvalidPositionError     SFEN, KIF or CSA that describes no possible position
         ├── InvalidMoveError         a text that is no move at all
@@ -49,6 +57,38 @@ class SavedStateError(GameError, ValueError):
 
 class ContractError(GameError, AssertionError):
     """A game does not do what the contract asks of it."""
+
+
+class SharedMemoryError(KeiseiError):
+    """Shared memory cannot be had, or is used after it was closed, past its end, or by the wrong process."""
+
+
+class WeightsError(KeiseiError, ValueError):
+    """Weights do not fit a model, are damaged, or could not be read."""
+
+
+class WeightsVersionError(WeightsError, LookupError):
+    """The weights of the version that was asked for are not there, or not any more."""
+
+
+class ParallelError(KeiseiError):
+    """Parallel collection cannot go on, or was used in the wrong order."""
+
+
+class WorkerStartError(ParallelError):
+    """A worker could not be started. The message has its traceback; the others have been stopped."""
+
+
+class NoWorkersError(ParallelError):
+    """No worker is left that could collect anything."""
+
+
+class CollectTimeoutError(ParallelError, TimeoutError):
+    """The workers made no progress for too long. What was collected so far comes with the next call."""
+
+
+class PolicyError(KeiseiError):
+    """A policy cannot decide with what it was given, or its network has diverged."""
 
 
 class NotationError(KeiseiError, ValueError):

@@ -41,7 +41,7 @@ def test_unknown_names_bring_the_nearest() -> None:
         UnknownGameError, match=r"no game is named 'conect-for' \(did you mean 'connect-four'"
     ):
         keisei.make_game("conect-for")
-    with pytest.raises(UnknownGameError, match="Known games: connect-four, shogi, tictactoe"):
+    with pytest.raises(UnknownGameError, match="Known games: connect-four, dummy, shogi, tictactoe"):
         keisei.make_game("backgammon")
 
 

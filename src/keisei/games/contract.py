@@ -201,7 +201,15 @@ def out_array(out: Array | None, shape: tuple[int, ...], dtype: Any, method: str
     """The caller's memory where it fits what a method writes, or new memory where there is none."""
     if out is None:
         return np.empty(shape, dtype)
-    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
+    if (
+        not isinstance(out, np.ndarray)
+        or out.shape != shape
+        or out.dtype != dtype
+        or not out.flags.c_contiguous
+        or not out.flags.writeable
+    ):
         found = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise GameError(f"{method} writes contiguous {np.dtype(dtype)} of shape {shape}; the array it was given is {found}")
+        raise GameError(
+            f"{method} writes contiguous {np.dtype(dtype)} of shape {shape}; the array it was given is {found}"
+        )
     return out

@@ -165,4 +165,5 @@ register_game("tictactoe", "keisei.games.tictactoe:TicTacToe", "Three in a row o
 register_game(
     "connect-four", "keisei.games.connect_four:ConnectFour", "Four in a row; pieces fall in 7 columns of 6."
 )
+register_game("dummy", "keisei.games.dummy:DummyGame", "Costs no time: for measuring what is around games.")
 register_game("shogi", "keisei.games.shogi.game:ShogiGame", "Japanese chess with drops, by a native core.")

@@ -1,4 +1,4 @@
-"""The bytes of a saved batch of Python games: a checked envelope and a reader that trusts nothing.
+"""The bytes of a saved batch of games: a checked envelope and a reader that trusts nothing.
 
     magic 8 | version u16 | digest of game and options 16 | body | CRC-32 of all before u32
 
@@ -48,7 +48,7 @@ def unwrap(blob: bytes, digest: bytes, game: str) -> bytes:
         )
     magic, version, made_by = _HEAD.unpack_from(blob)
     if magic != MAGIC:
-        raise SavedStateError(f"this is no saved state of a Keisei Python game: it starts with {magic!r}")
+        raise SavedStateError(f"this is no saved state of a Keisei game: it starts with {magic!r}")
     if version != VERSION:
         raise SavedStateError(
             f"saved state has format {version}, this version of Keisei reads format {VERSION}"

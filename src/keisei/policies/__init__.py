@@ -1,0 +1,55 @@
+"""Who plays: networks, action sampling, players by name, and who sits where.
+
+Names are imported when they are used: settings such as ``Seating`` must not cost the import of torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keisei.policies.contract import Decision, Policy, Situation
+    from keisei.policies.networks import MLP, ActorCritic, ModelConfig, ResidualNet, build_network
+    from keisei.policies.neural import NeuralPolicy
+    from keisei.policies.random_policy import RandomPolicy
+    from keisei.policies.registry import build_policy, seated_policies
+    from keisei.policies.sampling import greedy, masked_log_softmax, sample
+    from keisei.policies.seating import OpponentConfig, PolicyConfig, Seating, play
+
+__all__ = [
+    "MLP",
+    "ActorCritic",
+    "Decision",
+    "ModelConfig",
+    "NeuralPolicy",
+    "OpponentConfig",
+    "Policy",
+    "PolicyConfig",
+    "RandomPolicy",
+    "ResidualNet",
+    "Seating",
+    "Situation",
+    "build_network",
+    "build_policy",
+    "greedy",
+    "masked_log_softmax",
+    "play",
+    "sample",
+    "seated_policies",
+]
+
+_HOMES = {
+    "contract": ("Decision", "Policy", "Situation"),
+    "networks": ("MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"),
+    "neural": ("NeuralPolicy",),
+    "random_policy": ("RandomPolicy",),
+    "registry": ("build_policy", "seated_policies"),
+    "sampling": ("greedy", "masked_log_softmax", "sample"),
+    "seating": ("OpponentConfig", "PolicyConfig", "Seating", "play"),
+}
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -12,8 +12,8 @@ from cshogi.dlshogi import make_move_label
 from keisei.errors import InvalidPositionError
 from keisei.games.shogi import Board
 from keisei.games.shogi.moves import PIECES_IN_SET, PieceType
-from keisei.games.shogi.native import BUILDS, core, load_core
 from keisei.games.shogi.sfen import Setup, native_position, write_sfen
+from keisei.native import BUILDS, core, load_core
 
 
 def assert_same_moves(position: core.Position, other: cshogi.Board) -> None:

@@ -27,7 +27,7 @@ from keisei.games.shogi import (
     square_file,
     square_rank,
 )
-from keisei.games.shogi.native import core
+from keisei.native import core
 
 HAND_KINDS = [PieceType(code) for code in range(1, 8)]
 IN_CHECK, SEEN_ONCE, SEEN_TWICE, PROGRESS, WHITE_TO_MOVE, ONES = range(42, 48)
@@ -117,7 +117,7 @@ def test_planes_and_masks_are_an_obvious_reading_of_the_board(start: str) -> Non
             colours.add(board.turn)
             follower.play(int(actions[row]))
         done = game.step(actions).done
-        for row in np.flatnonzero(done):
+        for row in np.flatnonzero(done).tolist():
             followers[row].restart()
     assert colours == {BLACK, WHITE}
 
@@ -128,9 +128,7 @@ def test_random_play_fills_every_plane_for_both_colours() -> None:
     for start in STARTS:
         game = make_game("shogi", batch=4, seed=3, start=start, max_plies=90)
         for _ in range(120):
-            any_value = game.observe().any(axis=(2, 3))
-            for row, seat in enumerate(game.rows().seat):
-                filled[seat] |= any_value[row]
+            np.logical_or.at(filled, game.rows().seat, game.observe().any(axis=(2, 3)))
             game.step(game.random_actions())
     rare = {SEEN_ONCE, SEEN_TWICE}  # see the next test
     missing = {(seat, plane) for seat, plane in np.argwhere(~filled) if plane not in rare}
@@ -172,7 +170,8 @@ def test_a_position_and_its_mirror_image_look_the_same_to_their_movers() -> None
 
 def test_the_page_lists_every_plane_with_its_scale() -> None:
     scale = make_game("shogi").spec.observation.scale
-    rows = re.findall(r"^\| (\d+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", PAGE.read_text(), flags=re.MULTILINE)
+    section = PAGE.read_text(encoding="utf-8").partition("## Observation")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", section, flags=re.MULTILINE)
     assert [int(index) for index, _ in rows] == list(range(48))
     for (index, text), factor in zip(rows, scale, strict=True):
         above, _, below = text.strip().partition("/")

@@ -25,9 +25,9 @@ from keisei.errors import (
 )
 from keisei.games.shogi.illegal import why_illegal
 from keisei.games.shogi.moves import SQUARES, Color, Move, Piece, PieceType
-from keisei.games.shogi.native import core
 from keisei.games.shogi.picture import board_svg, board_text
 from keisei.games.shogi.sfen import STARTING_SFEN, Setup, native_position, parse_sfen, write_sfen
+from keisei.native import core
 
 
 class Termination(Enum):

@@ -24,8 +24,8 @@ from keisei.games.contract import (
 )
 from keisei.games.saved import digest_of, unwrap, wrap
 from keisei.games.shogi.board import Board
-from keisei.games.shogi.native import core
 from keisei.games.shogi.sfen import STARTING_SFEN, native_position, parse_sfen
+from keisei.native import core
 
 __all__ = ["ShogiGame", "ShogiOptions"]
 

@@ -26,7 +26,7 @@ from keisei.games.shogi.moves import (
     square_file,
     square_rank,
 )
-from keisei.games.shogi.native import core
+from keisei.native import core
 
 STARTING_SFEN: Final = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 

@@ -7,8 +7,8 @@ the order 1 … 7. A move is ``to | from << 7 | promote << 14``, and a drop has 
 Seats and turns are 0 for black and 1 for white.
 """
 
-from numpy.typing import NDArray
 import numpy as np
+from numpy.typing import NDArray
 
 INSTRUCTION_SET: str
 PACKED_BYTES: int
@@ -100,8 +100,36 @@ class Batch:
     def load(self, blob: bytes) -> bool:
         """False where the bytes are no state of this batch, which is then as it was."""
 
-
-def expand(packed: NDArray[np.uint8], max_plies: int, observations: NDArray[np.uint8] | None, legal: NDArray[np.bool_] | None) -> int:
+def expand(
+    packed: NDArray[np.uint8],
+    max_plies: int,
+    observations: NDArray[np.uint8] | None,
+    legal: NDArray[np.bool_] | None,
+) -> int:
     """Expand packed positions; gives -1, or the first row that is no possible position."""
+
+def sample(
+    logits: NDArray[np.float32],
+    legal: NDArray[np.bool_],
+    uniforms: NDArray[np.float64],
+    temperature: float,
+    epsilon: float,
+    actions: NDArray[np.int32],
+    log_probs: NDArray[np.float32],
+) -> int:
+    """Draw a legal action for each row. Gives -1; or, for the first row that nothing can be drawn from, twice
+    its index, and one more where its logits are not finite (rather than no action being legal)."""
+
+def row_uniforms(
+    seed: int,
+    first_game: int,
+    game: NDArray[np.int32],
+    episode: NDArray[np.int32],
+    ply: NDArray[np.int32],
+    stream: int,
+    seat: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """``keyed_uniform(seed, first_game + game, episode, ply, stream, seat)``, without a pass for each part."""
 
 def cpu_has_avx2() -> bool: ...

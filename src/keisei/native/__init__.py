@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from keisei.errors import ConfigError, KeiseiError
 
 if TYPE_CHECKING:
-    from keisei.games.shogi import _core as core
+    from keisei.native import _core as core
 
 __all__ = ["BUILDS", "core", "load_core"]
 
@@ -22,10 +22,10 @@ BUILDS = ("avx2", "baseline")
 def load_core(build: str) -> object:
     """One build of the core by name."""
     try:
-        return import_module(f"keisei.games.shogi._core_{build}")
+        return import_module(f"keisei.native._core_{build}")
     except ModuleNotFoundError as error:
         raise KeiseiError(
-            f"the native Shogi core ({build}) is not built; run `make setup` in the project's folder, or "
+            f"the native core ({build}) is not built; run `make setup` in the project's folder, or "
             f"`pip install .`"
         ) from error
 

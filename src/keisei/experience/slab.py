@@ -1,0 +1,135 @@
+"""A slab: a worker's block of experience in shared memory, and the record that commits it."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from keisei.experience.memory import Layout, SharedBlock
+from keisei.experience.schema import FIELDS, Field, SlabShape
+from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, IntArray
+
+CHECKSUM_LIMIT = 1024
+"""Observations above so many bytes a row are left out of checksums, which would cost more than the transport."""
+
+
+def slab_layout(shape: SlabShape) -> Layout:
+    return Layout.of([(field.name, field.dtype, field.shape(shape)) for field in FIELDS])
+
+
+class Slab:
+    """Views on the columns of one slab. Shapes are those of ``schema.FIELDS``."""
+
+    packed: ByteArray
+    acting: BoolArray
+    seat: Array
+    episode: IntArray
+    ply: IntArray
+    action: IntArray
+    log_prob: FloatArray
+    value: FloatArray
+    policy: Array
+    version: IntArray
+    reward: FloatArray
+    terminated: BoolArray
+    truncated: BoolArray
+    ending: ByteArray
+    score: FloatArray
+    final_packed: ByteArray
+    final_seat: Array
+    final_value: FloatArray
+
+    def __init__(self, shape: SlabShape, block: SharedBlock, offset: int = 0) -> None:
+        self.shape = shape
+        for name, view in slab_layout(shape).views(block, offset).items():
+            setattr(self, name, view)
+
+    def columns(self) -> Iterator[tuple[Field, Array]]:
+        for field in FIELDS:
+            yield field, getattr(self, field.name)
+
+    def clear_step(self, step: int) -> None:
+        """Leave nothing of an earlier use where not every slot is written."""
+        for field, column in self.columns():
+            if field.per_transition and step < len(column):
+                column[step] = 0
+
+    def clear_finals(self, step: int) -> None:
+        """Leave nothing of an earlier use where games were cut off. Seats that would not act have no last
+        position; their ``final_seat`` is -1."""
+        cut = self.finished("final_value")[step]
+        self.final_packed[step, cut] = 0
+        self.final_value[step, cut] = 0
+        self.final_seat[step, cut] = -1
+
+    def written(self, *, large: bool = True) -> Iterator[memoryview]:
+        """The bytes of each column that this use of the slab wrote; without ``large``, large rows are left out."""
+        skipped = () if large or self.shape.packed_bytes <= CHECKSUM_LIMIT else ("packed", "final_packed")
+        for field, column in self.columns():
+            if field.name in skipped:
+                continue
+            if not field.per_transition:
+                column = column[self.finished(field.name)]
+            yield np.ascontiguousarray(column).view(np.uint8).reshape(-1).data
+
+    def checksum(self) -> int:
+        """CRC-32 of what was written."""
+        crc = 0
+        for content in self.written(large=False):
+            crc = zlib.crc32(content, crc)
+        return crc
+
+    def finished(self, name: str) -> BoolArray:
+        """Where a field that only finished games have was written."""
+        if name == "score":
+            return self.terminated | self.truncated
+        return (
+            np.repeat(self.truncated, self.shape.seats, axis=1) if self.shape.simultaneous else self.truncated
+        )
+
+
+_RECORD = struct.Struct("<iiqiqqIdddddI")
+
+
+@dataclass(frozen=True, slots=True)
+class SlabRecord:
+    """The commit of a slab: all that the manager needs to know of it, in a few dozen bytes."""
+
+    worker: int
+    epoch: int
+    """How often the worker's games were reset."""
+    sequence: int
+    """Counts the slabs of a worker from 0, without a gap."""
+    slab: int
+    version: int
+    """The version of the weights that played it."""
+    transitions: int
+    """Rows that acted."""
+    checksum: int
+    started: float
+    """``time.monotonic`` of the worker's machine."""
+    seconds: float
+    game_seconds: float
+    policy_seconds: float
+    waited_seconds: float
+    """How long the worker had waited for the order."""
+    state_slot: int
+    """Which part of the worker's state memory holds its games as they are after this slab."""
+
+    def encode(self) -> bytes:
+        return _RECORD.pack(
+            self.worker, self.epoch, self.sequence, self.slab, self.version, self.transitions, self.checksum,
+            self.started, self.seconds, self.game_seconds, self.policy_seconds, self.waited_seconds, self.state_slot,
+        )  # fmt: skip
+
+    @classmethod
+    def decode(cls, data: bytes) -> SlabRecord:
+        return cls(*_RECORD.unpack(data))
+
+    def without_slab(self) -> SlabRecord:
+        """The record of a slab whose content was copied elsewhere."""
+        return replace(self, slab=-1)

@@ -1,0 +1,69 @@
+"""The policy that learns: a network, and a way to draw actions from it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray
+from keisei.games.randomness import Stream
+from keisei.native import core
+from keisei.policies.contract import Decision, Situation
+from keisei.policies.networks import ActorCritic
+from keisei.policies.sampling import as_tensor, check_exploration, sample
+
+__all__ = ["NeuralPolicy", "row_uniforms"]
+
+
+class NeuralPolicy:
+    """Draws from softmax(logits / temperature), or in a share ``epsilon`` of cases from all legal actions.
+
+    Temperature 0 takes the best action. The network is put into evaluation mode; whoever trains the same
+    object must put it back.
+    """
+
+    def __init__(
+        self, network: ActorCritic, spec: GameSpec, temperature: float = 1.0, epsilon: float = 0.0
+    ) -> None:
+        check_exploration(temperature, epsilon)
+        self.network = network.eval()
+        self.spec = spec
+        self.temperature = temperature
+        self.epsilon = epsilon
+
+    def act(self, situation: Situation, selected: IntArray | None = None) -> Decision:
+        observations, legal = situation.observations, situation.legal
+        if selected is not None:
+            observations, legal = observations[selected], legal[selected]
+        return self.decide(observations, legal, row_uniforms(situation, selected))
+
+    def decide(self, observations: Array, legal: BoolArray, uniforms: Array) -> Decision:
+        """Decide for rows of any origin, with one number in [0, 1) for each."""
+        logits, values = self._forward(observations)
+        actions, log_probs = sample(logits, legal, uniforms, self.temperature, self.epsilon)
+        return Decision(actions, log_probs, _as_array(values))
+
+    def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
+        return _as_array(self._forward(observations)[1])
+
+    def _forward(self, observations: Array) -> tuple[Tensor, Tensor]:
+        device = next(self.network.parameters()).device
+        with torch.inference_mode():
+            logits, values = self.network(as_tensor(observations).to(device))
+        return logits, values
+
+
+def row_uniforms(situation: Situation, selected: IntArray | None = None) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row, which depends on nothing but the row's own game, ply and seat."""
+    rows = situation.rows
+    keys = (rows.game, rows.episode, rows.ply, rows.seat)
+    game, episode, ply, seat = keys if selected is None else (key[selected] for key in keys)
+    uniforms = np.empty(len(game), np.float64)
+    core.row_uniforms(situation.seed, situation.first_game, game, episode, ply, Stream.POLICY, seat, uniforms)
+    return uniforms
+
+
+def _as_array(values: Tensor) -> FloatArray:
+    return np.asarray(values.to("cpu", torch.float32).numpy())

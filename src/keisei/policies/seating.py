@@ -1,0 +1,96 @@
+"""Who sits where: the learner in every seat, or in some games against others. Knows no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from keisei.config import Settings
+from keisei.errors import PolicyError
+from keisei.games.contract import Rows
+from keisei.games.randomness import Stream, keyed_uniform
+from keisei.policies.contract import Decision, Policy, Situation
+
+__all__ = ["Assignment", "OpponentConfig", "PolicyConfig", "Seating", "play"]
+
+Assignment: TypeAlias = NDArray[np.int16]
+"""[rows]: which policy decides for each row; 0 is the learner, k the k-th opponent of a ``Seating``."""
+
+_ROUNDING = 1e-9
+
+
+class PolicyConfig(Settings):
+    """A policy, and how freely it plays."""
+
+    policy: str
+    """learner (the weights that are being trained) or random."""
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    """Of the distribution that actions are drawn from; 0 takes the best action."""
+    epsilon: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of decisions that are random."""
+
+
+class OpponentConfig(PolicyConfig):
+    """A policy that the learner meets, and how often."""
+
+    share: Annotated[float, Field(gt=0, le=1)]
+    """Share of the games in which it takes all seats but one."""
+
+
+class Seating(Settings):
+    """Who plays against the learner. What the shares leave over, the learner plays against itself."""
+
+    opponents: Annotated[tuple[OpponentConfig, ...], Field(max_length=1024)] = ()
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> Seating:
+        total = sum(opponent.share for opponent in self.opponents)
+        if total > 1 + _ROUNDING:
+            raise ValueError(f"the shares of all opponents together must be at most 1; they are {total:g}")
+        return self
+
+    def assign(self, rows: Rows, seed: int, first_game: int, seats: int) -> Assignment:
+        """Which policy decides for each row. A game keeps its opponent from the first ply to the last, and
+        the learner moves on by one seat with each game that is played in a slot of the batch."""
+        if not self.opponents:
+            return np.zeros(len(rows), np.int16)
+        game = rows.game.astype(np.int64) + first_game
+        uniforms = keyed_uniform(seed, game, rows.episode, 0, Stream.OPPONENT)
+        shares = np.cumsum([opponent.share for opponent in self.opponents])
+        if abs(shares[-1] - 1) <= _ROUNDING:
+            shares[-1] = 1  # ten shares of 0.1 leave no game over
+        opponent = np.searchsorted(shares, uniforms, side="right") + 1
+        opponent[opponent > len(shares)] = 0
+        learners = rows.seat == (game + rows.episode) % seats
+        return np.where(learners, 0, opponent).astype(np.int16)
+
+
+def play(policies: Sequence[Policy], situation: Situation, assignment: Assignment) -> Decision:
+    """Let each policy decide for its own rows, and put the decisions together in the order of the rows."""
+    if len(assignment) != len(situation.rows):
+        raise PolicyError(
+            f"{len(situation.rows)} rows must act, and {len(assignment)} were assigned a policy"
+        )
+    if not assignment.any():
+        return policies[0].act(situation)
+    present: list[int] = np.unique(assignment).tolist()
+    if not 0 <= present[0] <= present[-1] < len(policies):
+        raise PolicyError(
+            f"rows are assigned to the policies {present}, and there are {len(policies)}; give "
+            f"play the learner and one policy for each opponent of the seating"
+        )
+    if len(present) == 1:
+        return policies[present[0]].act(situation)
+    rows = len(assignment)
+    merged = Decision(np.empty(rows, np.int32), np.empty(rows, np.float32), np.empty(rows, np.float32))
+    for index in present:
+        selected = np.flatnonzero(assignment == index).astype(np.int32)
+        decision = policies[index].act(situation, selected)
+        merged.actions[selected] = decision.actions
+        merged.log_probs[selected] = decision.log_probs
+        merged.values[selected] = decision.values
+    return merged
