@@ -37,13 +37,20 @@ def games(
     )
 
 
+@app.command()
+def weights(rounds: Rounds = 3, as_json: Json = False) -> None:
+    """How fast new weights reach 1, 4 and 8 workers: ours, a queue of pickled ones, and memcpy."""
+    _benchmark("weights").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))
+
+
 def _benchmark(name: str) -> Any:
     """A module of ``benchmarks/``, which lies in the project's folder and is not installed with the package:
     it imports the libraries that we compare with, and some of those are under other licences."""
     root = Path(keisei.__file__).resolve().parents[2]
     if not (root / "benchmarks" / f"{name}.py").exists():
         raise KeiseiError(
-            "benchmarks run from a checkout of the project, where the folder benchmarks/ is; this is an installed copy"
+            "benchmarks run from a checkout of the project, where the folder benchmarks/ is; "
+            "this is an installed copy"
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))

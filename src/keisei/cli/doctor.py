@@ -88,7 +88,7 @@ def _container_limit() -> int | None:
 
 def _native_core() -> Finding:
     try:
-        core = import_module("keisei.games.shogi.native").core
+        core = import_module("keisei.native").core
     except (ImportError, KeiseiError) as error:
         return Finding("native core", f"does not load: {error}", "make setup   (it needs a C++20 compiler)")
     return Finding("native core", f"instruction set {core.INSTRUCTION_SET}")

@@ -1,0 +1,27 @@
+"""How games are played at once: workers, slabs, versioned weights, and recovery that leaves no trace."""
+
+from __future__ import annotations
+
+from keisei.parallel.collection import CollectedSlab, Experiences
+from keisei.parallel.communication import WorkerCommunicator
+from keisei.parallel.config import EnvConfig, ParallelConfig, WorkerOverride
+from keisei.parallel.crew import WorkerState
+from keisei.parallel.model_sync import ModelSynchronizer
+from keisei.parallel.parallel_manager import ParallelManager
+from keisei.parallel.self_play_worker import SelfPlayWorker
+from keisei.parallel.status import ManagerStatus, WorkerStatus
+
+__all__ = [
+    "CollectedSlab",
+    "EnvConfig",
+    "Experiences",
+    "ManagerStatus",
+    "ModelSynchronizer",
+    "ParallelConfig",
+    "ParallelManager",
+    "SelfPlayWorker",
+    "WorkerCommunicator",
+    "WorkerOverride",
+    "WorkerState",
+    "WorkerStatus",
+]

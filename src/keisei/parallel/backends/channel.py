@@ -1,0 +1,49 @@
+"""A worker's end of its pipe, and the loop that serves it: shared by threads and processes."""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from contextlib import suppress
+from multiprocessing.connection import Connection
+
+from keisei.parallel.messages import ANSWER, Failed, Order, OrderKind, Question, Ready, Reply, encode_reply
+from keisei.parallel.plan import WorkerMemory, WorkerPlan
+from keisei.parallel.self_play_worker import SelfPlayWorker, WorkerStopped
+
+
+class Channel:
+    """The manager, as a worker at the other end of a pipe sees it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._early: deque[bytes] = deque()
+        """Orders that arrived while the worker waited for an answer."""
+
+    def receive(self) -> Order:
+        return Order.decode(self._early.popleft() if self._early else self._connection.recv_bytes())
+
+    def send(self, reply: Reply) -> None:
+        self._connection.send_bytes(encode_reply(reply))
+
+    def ask(self, question: Question) -> None:
+        self.send(question)
+        while (message := self._connection.recv_bytes()) != ANSWER:
+            if Order.decode(message).kind is OrderKind.STOP:
+                raise WorkerStopped
+            self._early.append(message)
+
+
+def serve(plan: WorkerPlan, memory: WorkerMemory, connection: Connection) -> None:
+    """Carry out orders until the manager says stop or is gone. An error is told to the manager and ends it."""
+    channel = Channel(connection)
+    try:
+        worker = SelfPlayWorker(plan, memory, channel)
+        channel.send(Ready())
+        while (order := channel.receive()).kind is not OrderKind.STOP:
+            channel.send(worker.obey(order))
+    except (EOFError, ConnectionError, WorkerStopped):
+        return  # the manager is gone or wants no more, and nobody is left to tell
+    except Exception:
+        with suppress(OSError):  # killed by the manager while it failed: nobody is left to tell
+            channel.send(Failed(traceback.format_exc()))

@@ -1,0 +1,50 @@
+"""The manager's end of a worker's pipe: shared by threads and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from keisei.parallel.backends.contract import WorkerHandle
+
+
+class Pipe:
+    """Sends and receives whole messages; a worker's death is no error here, since the manager sees it anyway."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._open = True
+
+    def send(self, message: bytes) -> None:
+        if not self._open:
+            return
+        # A worker that is gone takes nothing any more, but what it said before can still be read: its last
+        # record tells which state its successor takes up.
+        with suppress(OSError, ValueError):
+            self.connection.send_bytes(message)
+
+    def receive(self) -> bytes | None:
+        if not self._open:
+            return None
+        try:
+            return self.connection.recv_bytes() if self.connection.poll() else None
+        except (EOFError, OSError):
+            self.close()
+            return None
+
+    def close(self) -> None:
+        self._open = False
+        self.connection.close()
+
+    @property
+    def waitables(self) -> list[Any]:
+        return [self.connection] if self._open else []
+
+
+def wait_for(handles: Sequence[WorkerHandle], timeout: float) -> None:
+    """Wait for messages and deaths of workers that have ``waitables``."""
+    waitables = [waitable for handle in handles for waitable in getattr(handle, "waitables", ())]
+    if waitables:
+        wait(waitables, timeout)

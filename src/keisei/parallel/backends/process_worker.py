@@ -1,0 +1,21 @@
+"""The main function of a worker process. The fork server imports this module, and with it all that is heavy."""
+
+from __future__ import annotations
+
+import signal
+from multiprocessing.connection import Connection
+
+import torch
+
+from keisei.games.shogi import game as _shogi  # noqa: F401  (imported once, for all workers to come)
+from keisei.parallel.backends.channel import serve
+from keisei.parallel.backends.process import end_with_parent
+from keisei.parallel.plan import WorkerMemory, WorkerPlan
+
+
+def worker_main(plan_json: str, memory: WorkerMemory, connection: Connection) -> None:
+    # Ctrl-C reaches every process of the terminal; the manager alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+    torch.set_num_threads(1)
+    serve(WorkerPlan.model_validate_json(plan_json), memory, connection)

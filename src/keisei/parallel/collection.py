@@ -1,0 +1,73 @@
+"""What a collection gives to the learner: slabs in a fixed order, and views on their columns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from keisei.experience.slab import Slab, SlabRecord
+from keisei.games.contract import Array
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedSlab:
+    """One slab and the record that committed it."""
+
+    record: SlabRecord
+    first_game: int
+    """The number of the game in slot 0; with the slot, it names a game across all workers."""
+    slab: Slab
+
+
+@dataclass(frozen=True, slots=True)
+class Experiences:
+    """Experience in the order (worker, sequence). ``len`` counts transitions, so that nothing is falsy.
+
+    The arrays are views of shared memory: they hold until the next collection, or until ``stop_workers``.
+    """
+
+    slabs: Sequence[CollectedSlab]
+    version: int
+    """The newest version of the weights when this was handed out."""
+
+    def __len__(self) -> int:
+        return sum(item.record.transitions for item in self.slabs)
+
+    def __iter__(self) -> Iterator[CollectedSlab]:
+        return iter(self.slabs)
+
+    def column(self, name: str) -> Array:
+        """One field of all transitions that acted, as one new array: [transitions, …]."""
+        parts = [_acted(item.slab, name) for item in self.slabs]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    @property
+    def policy_lag(self) -> float:
+        """How many versions behind the newest weights the experience is, on average."""
+        if not self.slabs:
+            return 0.0
+        lags = [(self.version - item.record.version) * item.record.transitions for item in self.slabs]
+        return sum(lags) / max(1, len(self))
+
+    def digest(self) -> str:
+        """A fingerprint of every byte that was written, and of the order. Equal experience, equal digest."""
+        total = hashlib.blake2b(digest_size=16)
+        for item in self.slabs:
+            record = item.record
+            total.update(f"{record.worker} {record.epoch} {record.sequence} {record.version}".encode())
+            for content in item.slab.written():
+                total.update(content)
+        return total.hexdigest()
+
+
+def _acted(slab: Slab, name: str) -> Array:
+    values: Array = getattr(slab, name)[: slab.shape.steps]
+    acting = slab.acting[: slab.shape.steps]
+    if values.shape[:2] == acting.shape:
+        return values[acting]
+    per_game = np.repeat(values, slab.shape.seats, axis=1) if slab.shape.simultaneous else values
+    chosen: Array = per_game[acting]
+    return chosen

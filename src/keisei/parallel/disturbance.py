@@ -1,0 +1,203 @@
+"""Trouble from outside: a thread that kills and stops worker processes, and watches how they come back.
+
+It does what a person with ``kill -9``, a system out of memory or a frozen machine does, at instants that have
+nothing to do with what the worker is doing. It only paces itself so that there is an end: a worker that never
+gets through a slab before it is hit again would be quarantined, and rightly so.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from keisei.errors import ParallelError
+from keisei.parallel.backends.contract import WorkerHandle
+from keisei.parallel.crew import Member, WorkerState
+
+TICK = 0.002
+"""Seconds between two looks at the workers: how exactly recovery is timed."""
+HITS_ON_ONE_SLAB = 4
+"""A worker is killed so often on the same slab, then left alone until it has played it."""
+RUDE_SHARE = 0.1
+"""Share of kills that may hit any worker, also one that is just starting to replace another."""
+
+
+@dataclass
+class Toll:
+    """What was done, and how it was borne."""
+
+    kills: int = 0
+    stops: int = 0
+    interrupted: int = 0
+    """Kills that hit a successor before its first step."""
+    recoveries: list[float] = field(default_factory=list)
+    """Seconds from the signal until the successor makes its first step, or is ready where nothing is to be
+    done. For a worker that is stopped while it rests, from its next order on: before, nobody misses it."""
+
+    @property
+    def strikes(self) -> int:
+        return self.kills + self.stops
+
+    def __add__(self, other: Toll) -> Toll:
+        return Toll(
+            self.kills + other.kills,
+            self.stops + other.stops,
+            self.interrupted + other.interrupted,
+            self.recoveries + other.recoveries,
+        )
+
+
+@dataclass
+class _Blow:
+    """A signal that a worker has got and not yet recovered from."""
+
+    handle: WorkerHandle
+    since: float
+    stopped: bool
+    """SIGSTOP, which the manager only notices when the worker has something to do."""
+    steps: int | None = None
+    """The steps that its place had made when the successor was first seen."""
+
+
+class Disturber:
+    """Strikes workers every so many seconds on average, from entering it until ``cease`` or leaving it.
+
+    It must be left before the manager stops its workers: it looks at their memory.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        *,
+        every: float,
+        stop_share: float = 0.0,
+        limit: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        """``stop_share`` of the strikes are SIGSTOP, the others SIGKILL; there are ``limit`` of them at most."""
+        if not hasattr(signal, "SIGSTOP"):
+            raise ParallelError("workers are killed and stopped by signals, which this system does not have")
+        self._members = members
+        self._every, self._stop_share, self._limit = every, stop_share, limit
+        self._chance = random.Random(seed)
+        self._next_strike = 0.0
+        self._blows: dict[int, _Blow] = {}
+        self._slabs_at_blow: dict[int, int] = {}
+        self._ceased = threading.Event()
+        self._left = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="disturber", daemon=True)
+        self.toll = Toll()
+
+    def __enter__(self) -> Self:
+        self._next_strike = time.monotonic() + self._pause()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._left.set()
+        self._thread.join()
+        if error is None:
+            self._raise_own_error()
+
+    def cease(self) -> None:
+        """No further strikes; those that were dealt are still watched."""
+        self._ceased.set()
+
+    @property
+    def at_rest(self) -> bool:
+        """True when no further strike will come and every worker has recovered from the last one."""
+        self._raise_own_error()
+        return (self._ceased.is_set() or self._spent) and not self._blows
+
+    @property
+    def _spent(self) -> bool:
+        return self._limit is not None and self.toll.strikes >= self._limit
+
+    def _raise_own_error(self) -> None:
+        if self._error is not None:
+            raise ParallelError(f"the thread that disturbs workers failed: {self._error!r}") from self._error
+
+    def _run(self) -> None:
+        try:
+            while not self._left.wait(TICK):
+                for member in list(self._members):
+                    self._watch(member)
+                if not self._ceased.is_set() and not self._spent and time.monotonic() >= self._next_strike:
+                    self._strike()
+        except BaseException as error:
+            self._error = error
+
+    def _pause(self) -> float:
+        return self._every * self._chance.uniform(0.5, 1.5)
+
+    def _strike(self) -> None:
+        stop = self._chance.random() < self._stop_share
+        rude = not stop and self._chance.random() < RUDE_SHARE
+        victims = [member for member in list(self._members) if self._may_hit(member, stop, rude)]
+        if not victims:
+            # Not at once when somebody has got on: that would always be the same instant of a worker's work.
+            self._next_strike = time.monotonic() + self._chance.uniform(0, self._every / 2)
+            return
+        self._hit(self._chance.choice(victims), stop)
+        self._next_strike = time.monotonic() + self._pause()
+
+    def _may_hit(self, member: Member, stop: bool, rude: bool) -> bool:
+        """Would the manager, after this strike too, rightly believe that the worker gets on?"""
+        if member.handle is None or member.handle.process_id is None or member.failures:
+            return False
+        blow = self._blows.get(member.worker)
+        got_on = member.tally.slabs > self._slabs_at_blow.get(member.worker, -1)
+        often_hit = member.outside_kills >= HITS_ON_ONE_SLAB
+        if rude:
+            # Its successor may be hit, but the one that is already as good as dead would not notice.
+            return not often_hit and (blow is None or member.handle is not blow.handle)
+        if blow is not None or member.state is not WorkerState.RUNNING:
+            return False
+        return got_on if stop else got_on or not often_hit
+
+    def _hit(self, member: Member, stop: bool) -> None:
+        handle = member.handle
+        if handle is None or handle.process_id is None:
+            return
+        since = time.monotonic()
+        try:
+            os.kill(handle.process_id, signal.SIGSTOP if stop else signal.SIGKILL)
+        except ProcessLookupError:
+            return  # it has died by itself just now
+        if stop:
+            self.toll.stops += 1
+        else:
+            self.toll.kills += 1
+        if member.worker in self._blows:
+            self.toll.interrupted += 1
+        self._blows[member.worker] = _Blow(handle, since, stop)
+        self._slabs_at_blow[member.worker] = member.tally.slabs
+
+    def _watch(self, member: Member) -> None:
+        blow = self._blows.get(member.worker)
+        if blow is None:
+            return
+        if member.state is WorkerState.QUARANTINED:
+            del self._blows[member.worker]
+            return
+        now, resting = time.monotonic(), not member.orders
+        if member.handle is None or member.handle is blow.handle:
+            if resting and (blow.stopped or member.state is WorkerState.PAUSED):
+                blow.since = now
+            return
+        steps = int(member.memory.control[0])
+        if blow.steps is None:
+            blow.steps = steps
+        if steps != blow.steps or (resting and member.state in (WorkerState.RUNNING, WorkerState.PAUSED)):
+            del self._blows[member.worker]
+            self.toll.recoveries.append(now - blow.since)

@@ -1,0 +1,416 @@
+"""A long run under fire: real workers are killed, stopped, reset and paused, and every slab is checked.
+
+Each slab that arrives is compared with the same slab of a worker that nothing befell (``Reference``), which
+plays in a thread beside the run. Nothing may be lost, doubled or different, and nothing may be left behind.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import queue
+import random
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import torch
+
+from keisei.experience.slab import SlabRecord
+from keisei.parallel.collection import Experiences
+from keisei.parallel.disturbance import Disturber, Toll
+from keisei.parallel.parallel_manager import ParallelManager
+from keisei.parallel.status import resident_bytes
+from keisei.parallel.torch_threads import torch_threads
+from keisei.parallel.verification import (
+    HANG_SECONDS,
+    STOP_SHARE,
+    PlannedWeights,
+    Reference,
+    VerifySettings,
+    slab_digest,
+)
+
+Mode = Literal["sync", "async"]
+
+COLLECT_SECONDS = 0.2
+SLABS_A_ROUND = 2
+"""Of each worker, in synchronous rounds: enough work for a worker to be at it whenever a signal comes."""
+PUBLISH_SHARE = 0.3
+"""Share of collections after which the weights change."""
+RESET_SHARE = 0.05
+"""Share of collections after which some worker starts its games anew."""
+PAUSE_SHARE = 0.05
+"""Share of collections that some worker does not take part in."""
+WAITING_SLABS = 64
+"""Slabs that wait for their check at most; then the run waits too, and memory stays flat."""
+SAMPLE_SECONDS = 0.2
+SETTLE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class SoakSettings:
+    game: str = "shogi"
+    workers: int = 4
+    games: int = 16
+    """In each worker."""
+    duration: float = 60.0
+    kill_every: float = 0.1
+    modes: tuple[Mode, ...] = ("sync", "async")
+    """One after the other, each for its share of the time."""
+    seed: int = 0
+
+    def manager(self, mode: Mode) -> ParallelManager:
+        plan = VerifySettings(game=self.game, workers=self.workers, games=self.games, seed=self.seed)
+        return plan.manager("process", mode=mode, hang_timeout=HANG_SECONDS)
+
+
+@dataclass
+class Findings:
+    """What the checks have found so far."""
+
+    slabs: int = 0
+    transitions: int = 0
+    """Checked against the reference."""
+    lost: int = 0
+    """Slabs that were ordered and never came."""
+    duplicated: int = 0
+    """Slabs that came twice."""
+    corrupted: int = 0
+    """Slabs with a wrong checksum, or with other content than the reference."""
+    complaints: list[str] = field(default_factory=list)
+    """What was wrong, the first few in words."""
+
+    def complain(self, text: str) -> None:
+        if len(self.complaints) < 10:
+            self.complaints.append(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Resident bytes at one moment."""
+
+    share: float
+    """Of the run's time."""
+    manager: int
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What this process has that it did not have before."""
+
+    processes: int
+    shared_blocks: int
+    """Nameless blocks of ours that are open or mapped, and entries in /dev/shm."""
+    descriptors: int
+
+
+@dataclass(frozen=True, slots=True)
+class SoakReport:
+    seconds: float
+    toll: Toll
+    restarts: int
+    resets: int
+    pauses: int
+    findings: Findings
+    leftovers: Leftovers
+    manager_growth: int
+    """Bytes, from a quarter of the time to the end."""
+    worker_growth: int
+    """The same, of all workers together."""
+    interrupted: bool
+
+    @property
+    def ok(self) -> bool:
+        f, left = self.findings, self.leftovers
+        return not (f.lost or f.duplicated or f.corrupted or left.processes or left.shared_blocks)
+
+    @property
+    def recovery_median(self) -> float:
+        return statistics.median(self.toll.recoveries or [0.0])
+
+    @property
+    def recovery_p99(self) -> float:
+        times = sorted(self.toll.recoveries) or [0.0]
+        return times[min(len(times) - 1, round(0.99 * (len(times) - 1)))]
+
+
+Observer = Callable[[float, Toll, Findings], None]
+"""Told of the share of the time that has passed, and of what has been done and found."""
+
+
+def soak(
+    settings: SoakSettings,
+    observe: Observer = lambda share, toll, findings: None,
+    interrupted: threading.Event | None = None,
+) -> SoakReport:
+    """Run, check, and report. Setting ``interrupted`` ends it early, with the report so far."""
+    interrupted = interrupted or threading.Event()
+    _warm_up(settings)
+    before = _belongings()
+    began = time.monotonic()
+    ordeal = _Ordeal(settings, began, observe, interrupted)
+    with torch_threads(1):
+        for number, mode in enumerate(settings.modes, 1):
+            ordeal.endure(mode, began + settings.duration * number / len(settings.modes))
+    gc.collect()
+    after = _belongings()
+    growth = _growth(ordeal.memory)
+    return SoakReport(
+        seconds=time.monotonic() - began,
+        toll=ordeal.toll,
+        restarts=ordeal.restarts,
+        resets=ordeal.resets,
+        pauses=ordeal.pauses,
+        findings=ordeal.findings,
+        leftovers=Leftovers(*(max(0, now - then) for now, then in zip(after, before, strict=True))),
+        manager_growth=growth.manager,
+        worker_growth=growth.workers,
+        interrupted=interrupted.is_set(),
+    )
+
+
+class _Ordeal:
+    """The runs of a soak, and what they add up to."""
+
+    def __init__(
+        self, settings: SoakSettings, began: float, observe: Observer, interrupted: threading.Event
+    ) -> None:
+        self._settings = settings
+        self._began = began
+        self._observe = observe
+        self._interrupted = interrupted
+        self._chance = random.Random(settings.seed)
+        self.toll = Toll()
+        self.restarts = self.resets = self.pauses = 0
+        self.findings = Findings()
+        self.memory: list[Memory] = []
+
+    def endure(self, mode: Mode, until: float) -> None:
+        """One manager, from its start to its end."""
+        manager = self._settings.manager(mode)
+        assert manager.model is not None
+        weights = PlannedWeights(manager.model, self._settings.seed)
+        with manager:
+            members = manager.communicator.members
+            reference = Reference(members, weights, manager)
+            disturber = Disturber(
+                members, every=self._settings.kill_every, stop_share=STOP_SHARE, seed=self._settings.seed
+            )
+            try:
+                with _Checker(reference, self.findings) as checker, disturber:
+                    audit = _Audit(manager, checker, self.findings)
+                    while time.monotonic() < until and not self._interrupted.is_set():
+                        audit.take(self._collect(manager, mode))
+                        self._meddle(manager, weights)
+                        self._look(manager, disturber.toll)
+                    _settle(manager, disturber, audit)
+            finally:
+                reference.close()
+            self.restarts += manager.get_status().restarts
+        self.toll = self.toll + disturber.toll
+
+    def _collect(self, manager: ParallelManager, mode: Mode) -> Experiences:
+        if mode == "async":
+            return manager.collect_experiences(timeout=COLLECT_SECONDS)
+        settings = self._settings
+        return manager.collect_experiences(SLABS_A_ROUND * settings.workers * _slab_transitions(manager))
+
+    def _meddle(self, manager: ParallelManager, weights: PlannedWeights) -> None:
+        """What a training run does to its workers, beside what the world does to them."""
+        manager.resume_workers()
+        if self._chance.random() < PUBLISH_SHARE:
+            weights.publish(manager)
+        worker = self._chance.randrange(self._settings.workers)
+        if self._chance.random() < RESET_SHARE:
+            manager.reset_workers([worker])
+            self.resets += 1
+        if self._chance.random() < PAUSE_SHARE and self._settings.workers > 1:
+            manager.pause_workers([worker])
+            self.pauses += 1
+
+    def _look(self, manager: ParallelManager, toll: Toll) -> None:
+        now = time.monotonic() - self._began
+        share = min(1.0, now / self._settings.duration)
+        if not self.memory or share - self.memory[-1].share > SAMPLE_SECONDS / self._settings.duration:
+            workers = sum(worker.memory_bytes for worker in manager.get_status().workers)
+            self.memory.append(Memory(share, resident_bytes(os.getpid()), workers))
+            self._observe(share, self.toll + toll, self.findings)
+
+
+def _settle(manager: ParallelManager, disturber: Disturber, audit: _Audit) -> None:
+    """Let everybody recover, take what is still being played, and see that all that was ordered has come."""
+    disturber.cease()
+    manager.resume_workers()
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while not disturber.at_rest and time.monotonic() < deadline:
+        audit.take(
+            manager.collect_experiences(timeout=SETTLE_SECONDS if _is_sync(manager) else COLLECT_SECONDS)
+        )
+    manager.pause_workers()
+    while manager.communicator.get_queue_info()["playing"] and time.monotonic() < deadline:
+        audit.take(manager.collect_experiences(timeout=COLLECT_SECONDS))
+    audit.close()
+
+
+def _is_sync(manager: ParallelManager) -> bool:
+    return manager.config.mode == "sync"
+
+
+def _slab_transitions(manager: ParallelManager) -> int:
+    return manager.communicator.members[0].memory.shape.transitions
+
+
+class _Audit:
+    """Counts what arrives: every worker's slabs in their order, each once, each with its checksum."""
+
+    def __init__(self, manager: ParallelManager, checker: _Checker, findings: Findings) -> None:
+        self._manager = manager
+        self._checker = checker
+        self._findings = findings
+        self._next: dict[int, int] = {}
+
+    def take(self, experiences: Experiences) -> None:
+        tasks = []
+        for item in experiences:
+            record = item.record
+            if self._is_next(record):
+                whole = item.slab.checksum() == record.checksum
+                tasks.append(_Task(record, slab_digest(item) if whole else "a wrong checksum"))
+        for task in tasks:
+            while not self._checker.offer(task):
+                # The check is behind. Waiting for it, the manager still looks after its workers.
+                self._manager.supervisor.pump(0.01)
+
+    def _is_next(self, record: SlabRecord) -> bool:
+        expected = self._next.get(record.worker, 0)
+        if record.sequence < expected:
+            self._findings.duplicated += 1
+            self._findings.complain(f"slab {record.sequence} of worker {record.worker} came twice")
+            return False
+        self._miss(record.worker, expected, record.sequence)
+        self._next[record.worker] = record.sequence + 1
+        return True
+
+    def _miss(self, worker: int, expected: int, got: int) -> None:
+        if got > expected:
+            self._findings.lost += got - expected
+            self._findings.complain(f"slabs {expected} to {got - 1} of worker {worker} never came")
+
+    def close(self) -> None:
+        """The end: whatever was ordered and has not come is lost, and damage that was noticed counts too."""
+        for member in self._manager.communicator.members:
+            self._miss(member.worker, self._next.get(member.worker, 0), member.next_sequence)
+        self._findings.corrupted += self._manager.get_status().drops.corrupted
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    record: SlabRecord
+    digest: str
+
+
+class _Checker:
+    """The thread that plays each slab again, undisturbed, and compares."""
+
+    def __init__(self, reference: Reference, findings: Findings) -> None:
+        self._reference = reference
+        self._findings = findings
+        self._tasks: queue.Queue[_Task | None] = queue.Queue(WAITING_SLABS)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="soak-checker", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        while not self.offer(None):
+            time.sleep(0.01)
+        self._thread.join()
+        if error is None and self._error is not None:
+            raise self._error
+
+    def offer(self, task: _Task | None) -> bool:
+        """False where too many wait already."""
+        try:
+            self._tasks.put_nowait(task)
+        except queue.Full:
+            return False
+        return True
+
+    def _run(self) -> None:
+        torch.set_num_threads(1)
+        while (task := self._tasks.get()) is not None:
+            if self._error is None:
+                try:
+                    self._check(task)
+                except BaseException as error:
+                    self._error = error
+
+    def _check(self, task: _Task) -> None:
+        record, findings = task.record, self._findings
+        expected = self._reference.digest(record)
+        findings.slabs += 1
+        findings.transitions += record.transitions
+        if expected != task.digest:
+            findings.corrupted += 1
+            findings.complain(
+                f"slab {record.sequence} of worker {record.worker} (epoch {record.epoch}, weights {record.version}) "
+                f"has {task.digest}, and undisturbed {expected}"
+            )
+
+
+def _warm_up(settings: SoakSettings) -> None:
+    """Have what stays for the next manager, such as the fork server: a soak does not leave that behind."""
+    with replace(settings, workers=1).manager("sync"):
+        gc.collect()
+
+
+def _belongings() -> tuple[int, int, int]:
+    """Processes, blocks of shared memory and open files of this process."""
+    children = len(multiprocessing.active_children())
+    descriptors = [_target(path) for path in _entries("/proc/self/fd")]
+    blocks = sum("memfd:keisei" in target for target in descriptors)
+    maps = Path("/proc/self/maps")
+    if maps.exists():
+        blocks += sum("memfd:keisei" in line for line in maps.read_text().splitlines())
+    return children, blocks + len(_entries("/dev/shm")), len(descriptors)
+
+
+def _entries(folder: str) -> Sequence[Path]:
+    path = Path(folder)
+    return list(path.iterdir()) if path.is_dir() else []
+
+
+def _target(path: Path) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _growth(samples: Sequence[Memory]) -> Memory:
+    """From a quarter of the time to the end; of each, the median of a tenth, since workers come and go."""
+    early = [sample for sample in samples if 0.2 <= sample.share <= 0.3]
+    late = [sample for sample in samples if sample.share >= 0.9]
+    if not early or not late:
+        return Memory(1.0, 0, 0)
+    return Memory(
+        1.0,
+        _median(sample.manager for sample in late) - _median(sample.manager for sample in early),
+        _median(sample.workers for sample in late) - _median(sample.workers for sample in early),
+    )
+
+
+def _median(values: Iterable[int]) -> int:
+    return int(statistics.median(values))

@@ -1,0 +1,263 @@
+"""Is the experience the same, bit for bit, wherever workers run and whatever befalls them?
+
+``verify`` plays the same rounds inline, in threads and in processes, and compares. ``Reference`` plays single
+slabs of single workers again, for a run whose order cannot be foreseen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from keisei.experience.slab import SlabRecord
+from keisei.games.randomness import keyed_word
+from keisei.parallel.collection import CollectedSlab, Experiences
+from keisei.parallel.config import EnvConfig, ParallelConfig
+from keisei.parallel.crew import Member
+from keisei.parallel.disturbance import Disturber, Toll
+from keisei.parallel.messages import Order, OrderKind
+from keisei.parallel.model_sync import ModelSynchronizer
+from keisei.parallel.parallel_manager import ParallelManager
+from keisei.parallel.plan import WorkerMemory
+from keisei.parallel.self_play_worker import SelfPlayWorker
+from keisei.parallel.torch_threads import torch_threads
+from keisei.policies.networks import ActorCritic, ModelConfig
+
+Backend = Literal["inline", "thread", "process"]
+BACKENDS: tuple[Backend, ...] = ("inline", "thread", "process")
+
+SLAB_STEPS = 32
+"""Steps of a slab: with a small network some 50 ms, so that workers get on between one kill and the next."""
+KILL_EVERY = 0.05
+STOP_SHARE = 0.25
+HANG_SECONDS = 0.2
+"""How soon a stopped worker counts as hung. A step takes a hundredth of it, also on a busy machine."""
+KEPT_VERSIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySettings:
+    game: str = "shogi"
+    workers: int = 4
+    games: int = 16
+    """In each worker."""
+    rounds: int = 20
+    seed: int = 0
+    network: bool = True
+    """False plays at random."""
+    central: bool = False
+    """One inference in the manager's process for all workers."""
+    kills: int = 0
+    """So many workers are killed in one more run."""
+    stops: bool = False
+    """Stop (SIGSTOP) some of them instead of killing them."""
+    hidden_dim: int = 64
+
+    def manager(self, backend: Backend, **changes: Any) -> ParallelManager:
+        config = ParallelConfig(
+            backend=backend,
+            num_workers=self.workers,
+            games_per_worker=self.games,
+            experience_batch_size=self.games * SLAB_STEPS,
+            inference="central" if self.central and self.network else "worker",
+            seed=self.seed,
+        )
+        model = ModelConfig(hidden_dim=self.hidden_dim) if self.network else None
+        return ParallelManager(EnvConfig(game=self.game), model, config.model_copy(update=changes))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One way to play the rounds, and what came of it."""
+
+    name: str
+    transitions: int
+    seconds: float
+    digests: tuple[str, ...]
+    """Of each round."""
+    toll: Toll | None = None
+    restarts: int = 0
+
+    @property
+    def digest(self) -> str:
+        return hashlib.blake2b("".join(self.digests).encode(), digest_size=16).hexdigest()
+
+    def first_difference(self, other: Run) -> int | None:
+        """The first round, counted from 1, in which two runs differ."""
+        for number, (ours, theirs) in enumerate(zip(self.digests, other.digests, strict=False), 1):
+            if ours != theirs:
+                return number
+        shorter = min(len(self.digests), len(other.digests))
+        return None if len(self.digests) == len(other.digests) else shorter + 1
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """All runs; the first one, inline and undisturbed, is what the others are measured by."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def differences(self) -> dict[str, int]:
+        """By run: the first round that differs from the reference."""
+        found = {run.name: run.first_difference(self.runs[0]) for run in self.runs[1:]}
+        return {name: number for name, number in found.items() if number is not None}
+
+    @property
+    def same(self) -> bool:
+        return not self.differences
+
+
+Observer = Callable[[str, int, int], None]
+"""Told of a run's name, how far it is, and how far it has to go."""
+
+
+def verify(settings: VerifySettings, observe: Observer = lambda name, done, total: None) -> VerifyReport:
+    """Play the same rounds everywhere. With kills, the disturbed run goes first, since nobody knows how many
+    rounds it takes; the others then play as many."""
+    rounds, disturbed = settings.rounds, None
+    with torch_threads(1):
+        if settings.kills:
+            disturbed = _play_disturbed(settings, observe)
+            rounds = len(disturbed.digests)
+        runs = [_play(settings, backend, rounds, observe) for backend in BACKENDS]
+    return VerifyReport((*runs, disturbed) if disturbed is not None else tuple(runs))
+
+
+def _play(settings: VerifySettings, backend: Backend, rounds: int, observe: Observer) -> Run:
+    rehearsal = _Rehearsal(settings.manager(backend), settings.seed)
+    with rehearsal.manager:
+        for done in range(rounds):
+            observe(backend, done, rounds)
+            rehearsal.round()
+    observe(backend, rounds, rounds)
+    return rehearsal.result(backend)
+
+
+def _play_disturbed(settings: VerifySettings, observe: Observer) -> Run:
+    """Round after round, until all kills have been dealt and got over."""
+    name = "process, disturbed"
+    rehearsal = _Rehearsal(settings.manager("process", hang_timeout=HANG_SECONDS), settings.seed)
+    manager = rehearsal.manager
+    disturber = Disturber(
+        manager.communicator.members,
+        every=KILL_EVERY,
+        stop_share=STOP_SHARE if settings.stops else 0.0,
+        limit=settings.kills,
+        seed=settings.seed,
+    )
+    with manager, disturber:
+        while len(rehearsal.digests) < settings.rounds or not disturber.at_rest:
+            rehearsal.round()
+            observe(name, min(disturber.toll.strikes, settings.kills), settings.kills)
+        restarts = manager.get_status().restarts
+    return rehearsal.result(name, disturber.toll, restarts)
+
+
+class _Rehearsal:
+    """Rounds of one manager, with new weights after each."""
+
+    def __init__(self, manager: ParallelManager, seed: int) -> None:
+        self.manager = manager
+        self.digests: list[str] = []
+        self._transitions = 0
+        self._weights = PlannedWeights(manager.model, seed) if manager.model is not None else None
+        self._began = time.monotonic()
+
+    def round(self) -> None:
+        experiences = self.manager.collect_experiences()
+        self.digests.append(experiences.digest())
+        self._transitions += len(experiences)
+        if self._weights is not None:
+            self._weights.publish(self.manager)
+
+    def result(self, name: str, toll: Toll | None = None, restarts: int = 0) -> Run:
+        seconds = time.monotonic() - self._began
+        return Run(name, self._transitions, seconds, tuple(self.digests), toll, restarts)
+
+
+class PlannedWeights:
+    """Weights of every version, known in advance: those of a model at first, then those with noise that
+    depends on seed and version alone."""
+
+    FIRST_VERSION = 1
+    NOISE = 0.1
+    """Enough for most games to go another way."""
+
+    def __init__(self, model: ActorCritic, seed: int) -> None:
+        self._first = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+        self._seed = seed
+
+    def of(self, version: int) -> dict[str, Tensor]:
+        if version == self.FIRST_VERSION:
+            return dict(self._first)
+        generator = torch.Generator().manual_seed(keyed_word(self._seed, version) >> 1)
+        return {name: self._with_noise(tensor, generator) for name, tensor in self._first.items()}
+
+    def _with_noise(self, tensor: Tensor, generator: torch.Generator) -> Tensor:
+        if not tensor.is_floating_point() or not tensor.numel():
+            return tensor
+        noise = torch.randn(tensor.shape, generator=generator, dtype=torch.float32).to(tensor)
+        return tensor + noise * (self.NOISE * tensor.abs().mean())
+
+    def publish(self, manager: ParallelManager) -> int:
+        """Give a manager the weights of its next version."""
+        assert manager.model is not None
+        manager.model.load_state_dict(self.of(manager.version + 1))
+        return manager.sync_model_to_workers()
+
+
+def slab_digest(item: CollectedSlab) -> str:
+    """A fingerprint of one slab: every byte that was written, and which slab it is."""
+    return Experiences((item,), item.record.version).digest()
+
+
+class Reference:
+    """The workers as they would be had nothing befallen them, in this thread. Each slab that a real worker handed
+    in is played again, from what its record says of epoch, sequence and weights."""
+
+    def __init__(self, members: Sequence[Member], weights: PlannedWeights, manager: ParallelManager) -> None:
+        self._weights = weights
+        self._versions: OrderedDict[int, ModelSynchronizer] = OrderedDict()
+        self._epochs: dict[int, int] = {}
+        self._memories: dict[int, WorkerMemory] = {}
+        self._workers: dict[int, SelfPlayWorker] = {}
+        first = self._at(PlannedWeights.FIRST_VERSION)
+        for member in members:
+            memory = WorkerMemory.allocate(member.memory.shape, member.plan.slabs, first.reader())
+            self._memories[member.worker] = memory
+            self._workers[member.worker] = SelfPlayWorker(member.plan, memory, manager)
+            self._epochs[member.worker] = 0
+
+    def digest(self, record: SlabRecord) -> str:
+        """What the digest of this slab should be. Slabs of a worker are asked for in their order."""
+        worker, memory = self._workers[record.worker], self._memories[record.worker]
+        if record.epoch != self._epochs[record.worker]:
+            worker.obey(Order(OrderKind.RESET, epoch=record.epoch))
+            self._epochs[record.worker] = record.epoch
+        memory.weights = self._at(record.version).reader()
+        played = worker.obey(Order(OrderKind.PLAY, record.sequence, 0, record.epoch, record.version))
+        assert isinstance(played, SlabRecord)
+        return slab_digest(CollectedSlab(played, worker.plan.first_game, memory.slab(0)))
+
+    def _at(self, version: int) -> ModelSynchronizer:
+        if version not in self._versions:
+            state: Mapping[str, Tensor] = self._weights.of(version)
+            self._versions[version] = ModelSynchronizer(state, first_version=version)
+            if len(self._versions) > KEPT_VERSIONS:
+                self._versions.popitem(last=False)[1].close()
+        return self._versions[version]
+
+    def close(self) -> None:
+        self._workers.clear()
+        for memory in self._memories.values():
+            memory.close()
+        for synchronizer in self._versions.values():
+            synchronizer.close()
