@@ -53,8 +53,12 @@ format: $(READY)  ## format the code and mend what the linter can mend
 bench: $(READY)  ## measure the games, side by side with others
 	@$(BIN)/keisei bench games
 
-sanitize: build/sanitize  ## play games with the core under the address and undefined-behaviour sanitizers
-	@build/sanitize
+# Where the processor has AVX2, that build is played with as well.
+ISAS := baseline $(if $(shell grep -om1 avx2 /proc/cpuinfo 2>/dev/null),avx2)
+FLAGS_avx2 := -mavx2 -mbmi -mbmi2 -mpopcnt -mlzcnt
+
+sanitize: $(ISAS:%=build/sanitize-%)  ## play games with the core under the address and undefined-behaviour sanitizers
+	@for program in $^; do echo $$program; $$program || exit 1; done
 
 clean:  ## remove what was built and cached; .venv stays
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -79,8 +83,8 @@ $(READY): $(TOOLS) pyproject.toml constraints.txt $(LIGHT)
 	@$(PIP) install --no-build-isolation $(if $(filter-out $(LIGHT),$?),-c constraints.txt -e '.[dev]',--no-deps -e .)
 	@touch $@
 
-build/sanitize: $(NATIVE)
+build/sanitize-%: $(NATIVE)
 	@mkdir -p build
-	@echo "building the core with sanitizers"
+	@echo "building the $* core with sanitizers"
 	@$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-omit-frame-pointer -fsanitize=address,undefined \
-	    -fno-sanitize-recover=all -DKEISEI_ISA_NAME='"sanitize"' $(SANITIZED) -o $@ -pthread
+	    -fno-sanitize-recover=all $(FLAGS_$*) $(SANITIZED) -o $@ -pthread
