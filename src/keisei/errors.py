@@ -15,6 +15,7 @@
     │   ├── WorkerStartError         a worker could not be started; carries its traceback
     │   ├── NoWorkersError           all workers are stopped, paused, failed or quarantined
     │   └── CollectTimeoutError      no progress for too long; nothing that was collected is lost
+    ├── LearningError            training has diverged
     ├── PolicyError              a policy cannot decide: no legal action, or logits that are no numbers
     └── NotationError            a text is not what its format says
         ├── InvalidPositionError     SFEN, KIF or CSA that describes no possible position
@@ -85,6 +86,10 @@ class NoWorkersError(ParallelError):
 
 class CollectTimeoutError(ParallelError, TimeoutError):
     """The workers made no progress for too long. What was collected so far comes with the next call."""
+
+
+class LearningError(KeiseiError):
+    """Training has diverged: a loss is no longer a number."""
 
 
 class PolicyError(KeiseiError):

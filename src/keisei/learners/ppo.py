@@ -1,0 +1,187 @@
+"""Proximal policy optimisation (Schulman et al., 2017) with legal masks.
+
+The ratio of the new policy to the one that acted is clipped, so that an update stays near the data. Illegal
+actions have no part in probabilities, loss or entropy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from keisei.config import Settings
+from keisei.errors import LearningError
+from keisei.experience.rollout import ExperienceBuffer, Minibatch
+from keisei.games.contract import Game
+from keisei.policies.networks import ActorCritic
+from keisei.policies.sampling import as_tensor, masked_log_softmax
+
+
+class PPOConfig(Settings):
+    """Settings of the learner."""
+
+    learning_rate: Annotated[float, Field(gt=0)] = 3e-4
+    schedule: Literal["constant", "linear", "cosine"] = "linear"
+    """How the learning rate falls from its first value to ``final_rate`` of it over the run."""
+    final_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
+    epochs: Annotated[int, Field(ge=1)] = 3
+    """Passes over the data of each update."""
+    minibatch_size: Annotated[int, Field(ge=1)] = 512
+    clip: Annotated[float, Field(gt=0)] = 0.2
+    """How far the probability ratio may move before its gradient is cut."""
+    value_clip: Annotated[float, Field(gt=0)] | None = None
+    """Clip the change of values likewise; None does not."""
+    value_weight: Annotated[float, Field(ge=0)] = 0.5
+    entropy_weight: Annotated[float, Field(ge=0)] = 0.01
+    final_entropy_weight: Annotated[float, Field(ge=0)] | None = None
+    """Where the entropy weight goes to, in a straight line; None keeps it."""
+    discount: Annotated[float, Field(gt=0, le=1)] = 0.99
+    trace: Annotated[float, Field(ge=0, le=1)] = 0.95
+    """GAE's lambda."""
+    normalise_advantages: bool = True
+    target_kl: Annotated[float, Field(gt=0)] | None = None
+    """Stop the epochs of an update where the policy has moved further than 1.5 times this."""
+    max_grad_norm: Annotated[float, Field(gt=0)] = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReport:
+    """What one update did: means over its minibatches."""
+
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    approx_kl: float
+    clip_fraction: float
+    explained_variance: float
+    learning_rate: float
+    gradient_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    policy: Tensor
+    value: Tensor
+    entropy: Tensor
+    approx_kl: Tensor
+    clip_fraction: Tensor
+
+    def total(self, config: PPOConfig, entropy_weight: float) -> Tensor:
+        return self.policy + config.value_weight * self.value - entropy_weight * self.entropy
+
+
+class PPO:
+    """Improves a network from a buffer. ``game`` unpacks positions; its own games are never touched."""
+
+    def __init__(self, network: ActorCritic, game: Game, config: PPOConfig, seed: int = 0) -> None:
+        self.network = network
+        self.config = config
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=1e-5)
+        self.updates = 0
+        self._game = game
+        self._seed = seed
+        self._device = next(network.parameters()).device
+
+    def update(self, buffer: ExperienceBuffer, progress: float) -> UpdateReport:
+        """Several epochs of minibatches; ``progress`` in 0 … 1 tells the schedules how far the run is."""
+        config = self.config
+        rate = config.learning_rate * scheduled(config.schedule, progress, config.final_rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.network.train()
+        reports: list[Losses] = []
+        for epoch in range(config.epochs):
+            for batch in buffer.minibatches(
+                config.minibatch_size, self._seed, self.updates * config.epochs + epoch
+            ):
+                reports.append(self._step(batch, progress))
+            if config.target_kl is not None and float(reports[-1].approx_kl) > 1.5 * config.target_kl:
+                break
+        self.network.eval()
+        self.updates += 1
+        return _report(reports, buffer.merged(), rate)
+
+    def _step(self, batch: Minibatch, progress: float) -> Losses:
+        losses = self.losses(batch)
+        loss = losses.total(self.config, self.entropy_weight(progress))
+        if not math.isfinite(float(loss.detach())):
+            raise LearningError(
+                f"the loss is {float(loss.detach())} in update {self.updates}: training has diverged. Go back to a "
+                f"checkpoint and lower ppo.learning_rate"
+            )
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_grad_norm)
+        self.optimizer.step()
+        return losses
+
+    def entropy_weight(self, progress: float) -> float:
+        first, last = self.config.entropy_weight, self.config.final_entropy_weight
+        return first if last is None else first + (last - first) * progress
+
+    def losses(self, batch: Minibatch) -> Losses:
+        """The three losses of a minibatch, with gradients."""
+        observations, legal = self._game.unpack(batch.packed)
+        logits, values = self.network(as_tensor(observations).to(self._device))
+        log_probs = masked_log_softmax(logits, as_tensor(legal).to(self._device))
+        actions = as_tensor(batch.actions).long().to(self._device)
+        chosen = log_probs.gather(1, actions[:, None]).squeeze(1)
+        advantages = as_tensor(self._normalised(batch.advantages)).to(self._device)
+        ratio_log = chosen - as_tensor(batch.log_probs).to(self._device)
+        ratio = ratio_log.exp()
+        clipped = ratio.clamp(1 - self.config.clip, 1 + self.config.clip)
+        return Losses(
+            policy=-torch.minimum(ratio * advantages, clipped * advantages).mean(),
+            value=self._value_loss(values, batch),
+            entropy=-(log_probs.exp() * log_probs).sum(1).mean(),
+            approx_kl=(ratio - 1 - ratio_log).mean().detach(),
+            clip_fraction=((ratio - 1).abs() > self.config.clip).float().mean().detach(),
+        )
+
+    def _normalised(self, advantages: np.ndarray) -> np.ndarray:
+        if not self.config.normalise_advantages or len(advantages) < 2:
+            return advantages
+        normalised: np.ndarray = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        return normalised
+
+    def _value_loss(self, values: Tensor, batch: Minibatch) -> Tensor:
+        returns = as_tensor(batch.returns).to(self._device)
+        plain = (values - returns).square()
+        if self.config.value_clip is None:
+            return plain.mean()
+        before = as_tensor(batch.values).to(self._device)
+        near = before + (values - before).clamp(-self.config.value_clip, self.config.value_clip)
+        return torch.maximum(plain, (near - returns).square()).mean()
+
+
+def scheduled(kind: Literal["constant", "linear", "cosine"], progress: float, final: float) -> float:
+    """The share of a first value that is left after ``progress`` of the run."""
+    progress = min(1.0, max(0.0, progress))
+    if kind == "constant":
+        return 1.0
+    left = 1 - progress if kind == "linear" else (1 + math.cos(math.pi * progress)) / 2
+    return final + (1 - final) * left
+
+
+def _report(losses: list[Losses], whole: Minibatch, rate: float) -> UpdateReport:
+    def mean(name: str) -> float:
+        return float(torch.stack([getattr(loss, name).detach() for loss in losses]).mean())
+
+    variance = float(np.var(whole.returns))
+    explained = 1 - float(np.var(whole.returns - whole.values)) / variance if variance > 0 else 0.0
+    return UpdateReport(
+        policy_loss=mean("policy"),
+        value_loss=mean("value"),
+        entropy=mean("entropy"),
+        approx_kl=mean("approx_kl"),
+        clip_fraction=mean("clip_fraction"),
+        explained_variance=explained,
+        learning_rate=rate,
+        gradient_steps=len(losses),
+    )
