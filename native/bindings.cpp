@@ -10,6 +10,7 @@
 #include "batch.h"
 #include "randomness.h"
 #include "sampling.h"
+#include "search.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -191,6 +192,42 @@ void row_uniforms(u64 seed, u64 first_game, Array<const int> game, Array<const i
                                        u64(seats[i])}));
 }
 
+// A player's choice for each packed position. Gives -1, or the first row that is no position or has no legal move.
+template <typename Player>
+int choose(Array<const u8>& packed, Array<const u64>& keys, Array<int>& actions, Array<int>& scores, Array<u64>& nodes,
+           Player player) {
+    const std::size_t rows = keys.size();
+    const u8* const in = data(packed, rows * PACKED_BYTES, "packed");
+    const u64* const key = keys.data();
+    int* const action = data(actions, rows, "actions");
+    int* const score = data(scores, rows, "scores");
+    u64* const looked_at = data(nodes, rows, "nodes");
+    nb::gil_scoped_release released;
+    for (std::size_t row = 0; row < rows; ++row) {
+        Position p;
+        Clock clock;
+        if (p.unpack(in + row * PACKED_BYTES, clock)) return int(row);
+        p.fill_board();
+        const Choice choice = player(p, key[row]);
+        if (choice.move == NO_MOVE) return int(row);
+        action[row] = action_of(p.turn(), choice.move);
+        score[row] = choice.score;
+        looked_at[row] = choice.nodes;
+    }
+    return -1;
+}
+
+int grab_all(Array<const u8> packed, Array<const u64> keys, Array<int> actions, Array<int> scores, Array<u64> nodes) {
+    return choose(packed, keys, actions, scores, nodes, grab);
+}
+
+int search_all(Array<const u8> packed, int depth, Array<const u64> keys, Array<int> actions, Array<int> scores,
+               Array<u64> nodes) {
+    if (depth < 1 || depth > MAX_SEARCH_DEPTH) throw std::invalid_argument("the depth is outside 1 … 32");
+    return choose(packed, keys, actions, scores, nodes,
+                  [depth](Position& p, u64 key) { return search(p, depth, key); });
+}
+
 bool cpu_has_avx2() {
 #if defined(__x86_64__) && defined(__GNUC__)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
@@ -341,6 +378,8 @@ NB_MODULE(KEISEI_MODULE, m) {
     m.attr("ACTIONS") = ACTIONS;
     m.attr("ENDINGS") = names(ENDING_NAMES, std::size(ENDING_NAMES));
     m.attr("PLANE_SCALES") = plane_scales();
+    m.attr("MAX_SEARCH_DEPTH") = MAX_SEARCH_DEPTH;
+    m.attr("MATE") = MATE;
     bind_position(m);
     bind_batch(m);
     m.def("expand", &expand, "packed"_a, "max_plies"_a, "observations"_a.none(), "legal"_a.none());
@@ -348,5 +387,7 @@ NB_MODULE(KEISEI_MODULE, m) {
           "log_probs"_a);
     m.def("row_uniforms", &row_uniforms, "seed"_a, "first_game"_a, "game"_a, "episode"_a, "ply"_a, "stream"_a,
           "seat"_a, "out"_a);
+    m.def("grab", &grab_all, "packed"_a, "keys"_a, "actions"_a, "scores"_a, "nodes"_a);
+    m.def("search", &search_all, "packed"_a, "depth"_a, "keys"_a, "actions"_a, "scores"_a, "nodes"_a);
     m.def("cpu_has_avx2", &cpu_has_avx2);
 }

@@ -5,8 +5,6 @@
 namespace keisei {
 namespace {
 
-constexpr int VALUE[PIECE_TYPES] = {0, 1, 3, 4, 5, 8, 10, 6, 0, 7, 6, 6, 6, 10, 12};
-
 // The packed form slices the piece codes into bits: five sets of squares whose bits, read together,
 // give each square's code (type, and 16 for white). Words 0-4 hold the low parts of the sets, words 5
 // and 6 their high parts of 18 bits (three and two), word 7 the hands, the turn and the clock.
@@ -99,8 +97,8 @@ bool Position::can_declare_win() const {
 int Position::material() const {
     int sum = 0;
     for (int t = PAWN; t < PIECE_TYPES; ++t)
-        sum += VALUE[t] * (of(BLACK, PieceType(t)).count() - of(WHITE, PieceType(t)).count());
-    for (int t = PAWN; t <= GOLD; ++t) sum += VALUE[t] * (hand_[BLACK][t] - hand_[WHITE][t]);
+        sum += PIECE_VALUE[t] * (of(BLACK, PieceType(t)).count() - of(WHITE, PieceType(t)).count());
+    for (int t = PAWN; t <= GOLD; ++t) sum += PIECE_VALUE[t] * (hand_[BLACK][t] - hand_[WHITE][t]);
     return sum;
 }
 

@@ -1,5 +1,6 @@
 // The core on its own, without Python, for the sanitizers: it plays, packs, saves and reads damaged bytes
 // with buffers of exactly the right size. `make sanitize` builds and runs it. Wrong results fail it too.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 #include "batch.h"
 #include "randomness.h"
 #include "sampling.h"
+#include "search.h"
 
 namespace keisei {
 namespace {
@@ -440,6 +442,46 @@ std::string draws() {
     return std::to_string(drawn) + " drawn, " + std::to_string(refused) + " refused";
 }
 
+// The same search without anything clever.
+int plain_negamax(Position& p, int depth, int ply) {
+    MoveList list;
+    generate(p, p.checkers(), list);
+    if (list.size == 0) return ply - MATE;
+    if (depth == 0) return p.turn() == BLACK ? p.material() : -p.material();
+    int best = -MATE;
+    for (const Move m : list) {
+        const int captured = p.play(m);
+        best = std::max(best, -plain_negamax(p, depth - 1, ply + 1));
+        p.undo(m, captured);
+    }
+    return best;
+}
+
+std::string searches() {
+    Random random(13);
+    int compared = 0, mates = 0;
+    for (int game = 0; game < 40; ++game) {
+        Position p = from_sfen(START);
+        for (int ply = 0; ply < 120; ++ply) {
+            MoveList list;
+            generate(p, p.checkers(), list);
+            if (list.size == 0) break;
+            const int depth = list.size < 60 && random.below(20) == 0 ? 2 : 1;
+            const u64 key = p.key();
+            for (const Choice& choice : {search(p, depth, random.word()), grab(p, random.word())})
+                need(std::find(list.begin(), list.end(), choice.move) != list.end(), "a player chose an illegal move");
+            const Choice choice = search(p, depth, random.word());
+            need(choice.score == plain_negamax(p, depth, 0), "the search and the plain one differ");
+            need(p.key() == key, "a search changed the position");
+            ++compared;
+            mates += choice.score > MATE / 2;
+            p.play(list.moves[random.below(list.size)]);
+        }
+    }
+    need(mates > 5, "hardly a mate was found");
+    return std::to_string(compared) + " positions, " + std::to_string(mates) + " mates found";
+}
+
 struct Part {
     const char* name;
     std::string (*run)();
@@ -454,6 +496,7 @@ const Part PARTS[] = {
     {"boards of any codes", any_boards},
     {"damaged saved states", damaged_states},
     {"actions drawn from logits", draws},
+    {"searches beside a plain one", searches},
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ from copy import deepcopy
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import annotated_types
 import yaml
@@ -208,6 +208,9 @@ def _kind(annotation: Any) -> str:
     if annotation in _KINDS:
         return _KINDS[annotation]
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        rules = [rule for field in arguments[1:] for rule in getattr(field, "metadata", [field])]
+        return f"{_kind(arguments[0])}{_bounds(rules)}" if _kind(arguments[0]) else ""
     if origin is Literal:
         return _one_of(arguments)
     if origin in (Union, UnionType):
@@ -253,6 +256,8 @@ def _bounds(metadata: Sequence[object]) -> str:
 
 def _accepts_bool(annotation: Any) -> bool:
     """Whether true and false are values of a type. All but numbers, texts and choices may be."""
+    if get_origin(annotation) is Annotated:
+        return _accepts_bool(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
         return any(map(_accepts_bool, get_args(annotation)))
     if get_origin(annotation) is Literal:

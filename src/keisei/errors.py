@@ -16,6 +16,13 @@
     │   ├── NoWorkersError           all workers are stopped, paused, failed or quarantined
     │   └── CollectTimeoutError      no progress for too long; nothing that was collected is lost
     ├── LearningError            training has diverged
+    ├── CheckpointError          a checkpoint is damaged, or does not fit what it is loaded into
+    │   ├── CheckpointVersionError   a checkpoint is whole, but of a format that this version does not read
+    │   └── CheckpointWriteError     a checkpoint could not be written; the earlier ones are whole
+    ├── RunError                 a run directory cannot be made, opened or used
+    │   ├── RunExistsError           a run of that name is there already
+    │   ├── RunLockedError           another process is training that run
+    │   └── RunDatabaseError         run.db is damaged, foreign, full, or of a newer version
     ├── PolicyError              a policy cannot decide: no legal action, or logits that are no numbers
     └── NotationError            a text is not what its format says
         ├── InvalidPositionError     SFEN, KIF or CSA that describes no possible position
@@ -90,6 +97,34 @@ class CollectTimeoutError(ParallelError, TimeoutError):
 
 class LearningError(KeiseiError):
     """Training has diverged: a loss is no longer a number."""
+
+
+class CheckpointError(KeiseiError):
+    """A checkpoint is damaged, or does not fit what it is loaded into. The message names the file."""
+
+
+class CheckpointVersionError(CheckpointError):
+    """A checkpoint is whole, but its format is not one that this version reads."""
+
+
+class CheckpointWriteError(CheckpointError):
+    """A checkpoint could not be written, as when the disk is full. Nothing of it is left; earlier ones are whole."""
+
+
+class RunError(KeiseiError):
+    """A run directory cannot be made, opened or used."""
+
+
+class RunExistsError(RunError, FileExistsError):
+    """A run of that name is there already; the message names the choices."""
+
+
+class RunLockedError(RunError):
+    """Another process is training this run."""
+
+
+class RunDatabaseError(RunError):
+    """A run's database is damaged, foreign, of a newer version, or cannot be written."""
 
 
 class PolicyError(KeiseiError):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from keisei.cli import doctor
 from keisei.cli.main import app
-from keisei.games.shogi.native import core
+from keisei.native import core
 
 
 def test_the_report_tells_of_this_machine() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,13 @@ app = typer.Typer(no_args_is_help=True, help="Measure, side by side with others,
 
 Rounds = Annotated[int, typer.Option(min=1, help="How often each contender has its turn; medians are shown.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+
+
+class CollectedGame(StrEnum):
+    """What ``collect`` can be measured on."""
+
+    DUMMY = "dummy"
+    SHOGI = "shogi"
 
 
 @app.callback()
@@ -41,6 +49,29 @@ def games(
 def weights(rounds: Rounds = 3, as_json: Json = False) -> None:
     """How fast new weights reach 1, 4 and 8 workers: ours, a queue of pickled ones, and memcpy."""
     _benchmark("weights").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
+def collect(
+    rounds: Rounds = 3,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 0.5,
+    games_per_worker: Annotated[
+        int, typer.Option(min=1, help="Games that a worker plays side by side.")
+    ] = 64,
+    game: Annotated[CollectedGame | None, typer.Option(help="Measure one game only.")] = None,
+    peers: Annotated[bool, typer.Option("--peers", help="Measure SB3, TorchRL and Gymnasium too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Transitions per second that reach the learner: ours, the machine's limits, a queue of dicts, and peers'."""
+    collecting = _benchmark("collect")
+    settings = collecting.Settings(
+        rounds=rounds,
+        seconds=seconds,
+        games_per_worker=games_per_worker,
+        games=tuple(CollectedGame) if game is None else (game,),
+        peers=peers,
+    )
+    collecting.run(settings, as_json=as_json, console=Console(highlight=False))
 
 
 def _benchmark(name: str) -> Any:

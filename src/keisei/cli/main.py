@@ -11,7 +11,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import keisei
-from keisei.cli import bench, doctor, games, perft, play
+from keisei.cli import bench, doctor, games, perft, play, soak, verify
 from keisei.errors import KeiseiError
 
 __all__ = ["app"]
@@ -45,6 +45,8 @@ app.command("doctor")(doctor.doctor)
 app.command("games")(games.games)
 app.command("perft")(perft.perft)
 app.command("play")(play.play)
+app.command("soak")(soak.soak)
+app.command("verify")(verify.verify)
 
 
 def _show_version(asked: bool) -> None:

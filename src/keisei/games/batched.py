@@ -103,6 +103,16 @@ class SingleGameBatch:
     def text(self, game: int = 0) -> str:
         return str(self._slots[game].game)
 
+    def peek(self, game: int) -> SingleGame:
+        """A copy of one game as it stands, for players that look ahead. It moves on by itself."""
+        try:
+            return self._slots[game].game.copy()
+        except Exception as error:
+            raise GameError(
+                f"{self._spec.name} cannot be copied, so nobody can look ahead in it: {error}; write copy() in "
+                f"{self._single.__name__}"
+            ) from error
+
     def rows(self) -> Rows:
         return self._rows
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 import numpy as np
 
 from keisei.games.contract import Array, ByteArray, ObservationSpec
@@ -71,6 +74,14 @@ class ConnectFour(SingleGame):
             length += 1
             row, column = row + down, column + right
         return length
+
+    def copy(self) -> Self:
+        other = copy(self)
+        other.pieces, other.heights = self.pieces.copy(), self.heights.copy()
+        return other
+
+    def position_key(self) -> tuple[int, int, bytes]:
+        return (self.rows, self.connect, self.pieces.tobytes())  # whose turn it is follows from their number
 
     def __str__(self) -> str:
         signs = np.full((self.rows, self.columns), ".")

@@ -90,6 +90,20 @@ def game_factory(source: GameSource) -> GameFactory:
     return _as_factory(_import(source))
 
 
+def portable_name(name: str) -> str:
+    """A name that other processes know too: a game that this program registered is named by its class."""
+    entry = _REGISTERED.get(_key(name))
+    if entry is None or isinstance(entry.target, str):
+        return name
+    module, qualname = getattr(entry.target, "__module__", None), getattr(entry.target, "__qualname__", "")
+    if module is None or "<" in qualname or "." in qualname:
+        raise ConfigError(
+            f"the game {name!r} was registered as {entry.target!r}, which worker processes cannot import; register a "
+            f"class or function at the top level of a module, or 'module:Class'"
+        )
+    return f"{module}:{qualname}"
+
+
 def _key(name: str) -> str:
     """Spelling variants of one name: case, dashes and underscores do not matter."""
     return name.strip().lower().replace("-", "").replace("_", "")

@@ -18,9 +18,10 @@ A class says what the game is in its attributes and how it goes in five methods:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from keisei.errors import ContractError
 from keisei.games.contract import Array, GameSpec, ObservationSpec
@@ -109,6 +110,17 @@ class SingleGame(ABC):
     def restore(self, state: bytes) -> None:
         """Take up a state that ``snapshot`` gave. ValueError where it is none."""
         raise NotImplementedError
+
+    def copy(self) -> Self:
+        """This game once more, to move on by itself: for players that look ahead. A game that is searched a
+        lot may write a faster one."""
+        return deepcopy(self)
+
+    def position_key(self) -> Hashable | None:
+        """What tells this position from all others of this class, whatever its options: equal keys have the same
+        moves and the same future. By default None, and players that look ahead judge a position as often as
+        they meet it."""
+        return None
 
 
 def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 import numpy as np
 
 from keisei.games.contract import Array, ObservationSpec
@@ -47,6 +50,14 @@ class TicTacToe(SingleGame):
         if self.marks[0] | self.marks[1] == _FULL:
             return Outcome.draw("full board")
         return None
+
+    def copy(self) -> Self:
+        other = copy(self)
+        other.marks = self.marks.copy()
+        return other
+
+    def position_key(self) -> tuple[int, int]:
+        return (self.marks[0], self.marks[1])  # whose turn it is follows from their number
 
     def __str__(self) -> str:
         signs = ["X" if self.marks[0] >> s & 1 else "O" if self.marks[1] >> s & 1 else "." for s in range(9)]

@@ -16,6 +16,9 @@ PLANES: int
 ACTIONS: int
 ENDINGS: tuple[str, ...]
 PLANE_SCALES: tuple[float, ...]
+MAX_SEARCH_DEPTH: int
+MATE: int
+"""The score of a won game in ``search``, less one for each ply that it takes."""
 
 class PositionError(ValueError):
     """The pieces make no possible position; the message names the rule."""
@@ -131,5 +134,26 @@ def row_uniforms(
     out: NDArray[np.float64],
 ) -> None:
     """``keyed_uniform(seed, first_game + game, episode, ply, stream, seat)``, without a pass for each part."""
+
+def grab(
+    packed: NDArray[np.uint8],
+    keys: NDArray[np.uint64],
+    actions: NDArray[np.int32],
+    scores: NDArray[np.int32],
+    nodes: NDArray[np.uint64],
+) -> int:
+    """For each packed position the action that wins the most material at once. Gives -1, or the first row that is
+    no possible position or has no legal move. ``keys`` decide between equal moves."""
+
+def search(
+    packed: NDArray[np.uint8],
+    depth: int,
+    keys: NDArray[np.uint64],
+    actions: NDArray[np.int32],
+    scores: NDArray[np.int32],
+    nodes: NDArray[np.uint64],
+) -> int:
+    """As ``grab``, by alpha-beta to a fixed depth. Scores are in pawns for the side to move; those near ``MATE``
+    tell of a won game. ``nodes`` are the positions that were looked at."""
 
 def cpu_has_avx2() -> bool: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keisei.parallel.collection import CollectedSlab, Experiences
 from keisei.parallel.communication import WorkerCommunicator
 from keisei.parallel.config import EnvConfig, ParallelConfig, WorkerOverride
-from keisei.parallel.crew import WorkerState
+from keisei.parallel.crew import WorkerSnapshot, WorkerState
 from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.self_play_worker import SelfPlayWorker
@@ -22,6 +22,7 @@ __all__ = [
     "SelfPlayWorker",
     "WorkerCommunicator",
     "WorkerOverride",
+    "WorkerSnapshot",
     "WorkerState",
     "WorkerStatus",
 ]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from keisei.errors import ParallelError
 from keisei.experience.slab import SlabRecord
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.messages import Order, OrderKind
-from keisei.parallel.plan import MAX_IN_FLIGHT, WorkerMemory, WorkerPlan
+from keisei.parallel.plan import MAX_IN_FLIGHT, WorkerMemory, WorkerPlan, state_slots
 
 FAILURE_WINDOW = 60.0
 """Seconds within which failures on the same slab count together."""
@@ -59,6 +59,18 @@ class Tally:
         self.game_seconds += record.game_seconds
         self.policy_seconds += record.policy_seconds
         self.waited_seconds += record.waited_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSnapshot:
+    """The games of one worker between two slabs."""
+
+    worker: int
+    epoch: int
+    sequence: int
+    """Of the next slab."""
+    state: bytes
+    """``Game.save``; empty where the games have not begun."""
 
 
 @dataclass
@@ -173,6 +185,28 @@ class Member:
             backoff = FIRST_BACKOFF * 2.0 ** (len(self.failures) - 2)
             self.retry_at = now + min(backoff, LONGEST_BACKOFF)
         return len(self.failures) < max_failures
+
+    def snapshot(self) -> WorkerSnapshot:
+        slot = self.committed_state
+        state = b"" if slot is None else self.memory.read_state(slot)
+        return WorkerSnapshot(self.worker, self.committed_epoch, self.next_sequence, state)
+
+    def restore(self, snapshot: WorkerSnapshot) -> None:
+        """Take up a snapshot, before the worker is started."""
+        self.epoch = self.committed_epoch = snapshot.epoch
+        self.next_sequence = snapshot.sequence
+        if snapshot.state:
+            # Where the worker would have left it: its next slab then writes elsewhere.
+            self.committed_state = (snapshot.sequence - 1) % state_slots(self.memory.slabs)
+            self.memory.write_state(self.committed_state, snapshot.state)
+
+    def take_newest_weights(self, version: int) -> None:
+        """Old weights are not kept. Orders that outlived theirs, because a collection timed out and the learner
+        went on without it, are played with the newest; every transition says which those are."""
+        self.orders = deque(
+            replace(order, version=version) if 0 <= order.version < version else order
+            for order in self.orders
+        )
 
     def successor_plan(self) -> WorkerPlan:
         """The plan of a worker that takes up where the last one was known to be."""

@@ -24,7 +24,7 @@ from keisei.parallel.crew import Member, WorkerState
 TICK = 0.002
 """Seconds between two looks at the workers: how exactly recovery is timed."""
 HITS_ON_ONE_SLAB = 4
-"""A worker is killed so often on the same slab, then left alone until it has played it."""
+"""A worker is killed so often on the same slab, or stopped once, and then left alone until it has played it."""
 RUDE_SHARE = 0.1
 """Share of kills that may hit any worker, also one that is just starting to replace another."""
 
@@ -89,7 +89,6 @@ class Disturber:
         self._chance = random.Random(seed)
         self._next_strike = 0.0
         self._blows: dict[int, _Blow] = {}
-        self._slabs_at_blow: dict[int, int] = {}
         self._ceased = threading.Event()
         self._left = threading.Event()
         self._error: BaseException | None = None
@@ -143,7 +142,7 @@ class Disturber:
     def _strike(self) -> None:
         stop = self._chance.random() < self._stop_share
         rude = not stop and self._chance.random() < RUDE_SHARE
-        victims = [member for member in list(self._members) if self._may_hit(member, stop, rude)]
+        victims = [member for member in list(self._members) if self._may_hit(member, rude)]
         if not victims:
             # Not at once when somebody has got on: that would always be the same instant of a worker's work.
             self._next_strike = time.monotonic() + self._chance.uniform(0, self._every / 2)
@@ -151,19 +150,17 @@ class Disturber:
         self._hit(self._chance.choice(victims), stop)
         self._next_strike = time.monotonic() + self._pause()
 
-    def _may_hit(self, member: Member, stop: bool, rude: bool) -> bool:
+    def _may_hit(self, member: Member, rude: bool) -> bool:
         """Would the manager, after this strike too, rightly believe that the worker gets on?"""
-        if member.handle is None or member.handle.process_id is None or member.failures:
+        if member.handle is None or member.handle.process_id is None:
+            return False
+        if member.failures or member.outside_kills >= HITS_ON_ONE_SLAB:
             return False
         blow = self._blows.get(member.worker)
-        got_on = member.tally.slabs > self._slabs_at_blow.get(member.worker, -1)
-        often_hit = member.outside_kills >= HITS_ON_ONE_SLAB
         if rude:
             # Its successor may be hit, but the one that is already as good as dead would not notice.
-            return not often_hit and (blow is None or member.handle is not blow.handle)
-        if blow is not None or member.state is not WorkerState.RUNNING:
-            return False
-        return got_on if stop else got_on or not often_hit
+            return blow is None or member.handle is not blow.handle
+        return blow is None and member.state is WorkerState.RUNNING
 
     def _hit(self, member: Member, stop: bool) -> None:
         handle = member.handle
@@ -181,7 +178,6 @@ class Disturber:
         if member.worker in self._blows:
             self.toll.interrupted += 1
         self._blows[member.worker] = _Blow(handle, since, stop)
-        self._slabs_at_blow[member.worker] = member.tally.slabs
 
     def _watch(self, member: Member) -> None:
         blow = self._blows.get(member.worker)

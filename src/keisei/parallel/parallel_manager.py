@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -17,14 +17,15 @@ from typing import Any, Self
 
 from torch import nn
 
-from keisei.config import parse_settings
+from keisei.config import AnySettings, parse_settings
 from keisei.errors import ParallelError, SharedMemoryError, WorkerStartError
 from keisei.experience.schema import SlabShape, bytes_per_transition
+from keisei.games.registry import portable_name
 from keisei.parallel.backends import make_backend
 from keisei.parallel.collection import Experiences
 from keisei.parallel.communication import START_SECONDS, WorkerCommunicator
 from keisei.parallel.config import EnvConfig, ParallelConfig
-from keisei.parallel.crew import WORKING, Member, WorkerState
+from keisei.parallel.crew import WORKING, Member, WorkerSnapshot, WorkerState
 from keisei.parallel.gathering import Gathering
 from keisei.parallel.inference import CentralInference
 from keisei.parallel.messages import Question
@@ -62,7 +63,9 @@ class ParallelManager:
         parallel_config: ParallelConfig | Mapping[str, Any],
         *,
         model: ActorCritic | None = None,
+        first_version: int = 1,
     ) -> None:
+        """``first_version`` numbers the first weights, so that a resumed run counts on."""
         self.env = _typed(EnvConfig, env_config, "env_config")
         self.config = _typed(ParallelConfig, parallel_config, "parallel_config")
         self.model_config = (
@@ -72,7 +75,7 @@ class ParallelManager:
         self.spec = game.spec
         self._shape = SlabShape.of(self.spec, self.config.slab_steps, self.config.games_per_worker)
         self.model = self._build_model(model)
-        self.synchronizer = self._build_synchronizer()
+        self.synchronizer = self._build_synchronizer(first_version)
         self.timeline = Timeline()
         self._inference: CentralInference | None = None
         if self.config.inference == "central" and self.model is not None:
@@ -94,11 +97,11 @@ class ParallelManager:
             return model
         return build_network(self.model_config, self.spec, self.config.seed)
 
-    def _build_synchronizer(self) -> ModelSynchronizer | None:
+    def _build_synchronizer(self, first_version: int) -> ModelSynchronizer | None:
         if self.model is None:
             return None
         compression: Compression = self.config.compression if self.config.compression_enabled else "none"
-        return ModelSynchronizer(self.model, compression)
+        return ModelSynchronizer(self.model, compression, first_version=first_version)
 
     def _connect(self) -> None:
         """All parts meet here."""
@@ -110,20 +113,24 @@ class ParallelManager:
             self._members, verify=config.verify_checksums, hand_out_copies=not config.use_shared_memory
         )
         self.supervisor = Supervisor(
-            self.communicator, self._gathering, self._inference, self.timeline, config.max_failures
-        )
+            self.communicator, self._gathering, self._inference, self.timeline, config.max_failures,
+            newest_version=lambda: self.version,
+        )  # fmt: skip
         self._collector = Collector(config, self.communicator, self._gathering, self.supervisor)
 
     # Life.
 
-    def start_workers(self) -> None:
-        """Start all workers; returns when every one is ready, or raises with the traceback of one that is not."""
+    def start_workers(self, snapshots: Sequence[WorkerSnapshot] = ()) -> None:
+        """Start all workers; returns when every one is ready, or raises with the traceback of one that is not.
+
+        With ``snapshots``, each worker goes on exactly where its snapshot was taken.
+        """
         if self._phase is not _Phase.NEW:
             raise ParallelError(f"start_workers was called, but the manager {self._phase.value}")
         self._phase = _Phase.RUNNING
         self._started_at = time.monotonic()
         try:
-            self._add(self.config.workers)
+            self._add(max(self.config.workers, len(snapshots)), snapshots)
         except BaseException:
             self.stop_workers()
             raise
@@ -181,12 +188,15 @@ class ParallelManager:
             else:
                 member.state = WorkerState.QUARANTINED  # its memory can't be given to another
 
-    def _add(self, count: int) -> list[int]:
+    def _add(self, count: int, snapshots: Sequence[WorkerSnapshot] = ()) -> list[int]:
         """Places of workers that were removed are filled first, so that memory does not grow by and by."""
         members = [member for member in self._members if member.state is WorkerState.STOPPED][:count]
         members += [self._enrol() for _ in range(count - len(members))]
         for member in members:
             member.revive()
+        for member, snapshot in zip(members, snapshots, strict=False):
+            member.restore(snapshot)
+        for member in members:
             self.communicator.start(member)
         try:
             self._await_ready(members)
@@ -212,7 +222,7 @@ class ParallelManager:
         override = config.override_of(worker)
         plan = WorkerPlan(
             worker=worker,
-            env=self.env,
+            env=self._env_of_workers(),
             model=self.model_config,
             games=config.games_per_worker,
             first_game=worker * config.games_per_worker,
@@ -229,6 +239,12 @@ class ParallelManager:
         member = Member(plan, WorkerMemory.allocate(self._shape, config.queue_maxsize, weights))
         self._members.append(member)
         return member
+
+    def _env_of_workers(self) -> EnvConfig:
+        """Other processes know nothing of the games that this program has registered by name."""
+        if self.config.placement != "process":
+            return self.env
+        return self.env.model_copy(update={"game": portable_name(self.env.game)})
 
     # Weights.
 
@@ -278,6 +294,15 @@ class ParallelManager:
                 self.communicator.send(member, member.order_reset())
         self.supervisor.pump(0)  # read what they say, so that pipes stay empty however often this is called
         self._since_reset = 0
+
+    def snapshot(self) -> list[WorkerSnapshot]:
+        """The games of all workers as they are between two synchronous collections, for ``start_workers``."""
+        self._demand_running("snapshot")
+        if any(member.orders for member in self._members):
+            raise ParallelError(
+                "a snapshot is taken between two synchronous collections; workers are still playing"
+            )
+        return [member.snapshot() for member in self._members if member.state is not WorkerState.STOPPED]
 
     def get_status(self) -> ManagerStatus:
         """States, rates, queues, lag, memory, restarts, drops and errors, as of now."""
@@ -357,8 +382,8 @@ class ParallelManager:
         """A worker that cannot be had must not cost the caller the experience that has just been collected."""
         try:
             self.add_workers(count)
-        except (WorkerStartError, SharedMemoryError):
-            logger.exception("no worker could be added by load")
+        except (WorkerStartError, SharedMemoryError) as error:
+            logger.error("no worker could be added by load: %s", str(error))
 
     def ask(self, question: Question) -> None:
         """Answer a worker that runs inline, in the middle of its step."""
@@ -383,5 +408,5 @@ class ParallelManager:
         return [by_id[worker] for worker in wanted]
 
 
-def _typed(kind: Any, given: Any, where: str) -> Any:
-    return given if isinstance(given, kind) else parse_settings(kind, given, where)
+def _typed(kind: type[AnySettings], given: AnySettings | Mapping[str, Any], where: str) -> AnySettings:
+    return given if isinstance(given, kind) else parse_settings(kind, given, where)  # type: ignore[arg-type]

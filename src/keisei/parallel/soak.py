@@ -1,7 +1,7 @@
 """A long run under fire: real workers are killed, stopped, reset and paused, and every slab is checked.
 
-Each slab that arrives is compared with the same slab of a worker that nothing befell (``Reference``), which
-plays in a thread beside the run. Nothing may be lost, doubled or different, and nothing may be left behind.
+Each slab that arrives is compared with the same slab of a worker that nothing befell. Nothing may be lost,
+doubled or different, and nothing may be left behind.
 """
 
 from __future__ import annotations
@@ -9,33 +9,24 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-import queue
 import random
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
-import torch
-
-from keisei.experience.slab import SlabRecord
+from keisei.errors import NoWorkersError
+from keisei.parallel.audit import Audit, Checker, Findings
 from keisei.parallel.collection import Experiences
 from keisei.parallel.disturbance import Disturber, Toll
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import resident_bytes
 from keisei.parallel.torch_threads import torch_threads
-from keisei.parallel.verification import (
-    HANG_SECONDS,
-    STOP_SHARE,
-    PlannedWeights,
-    Reference,
-    VerifySettings,
-    slab_digest,
-)
+from keisei.parallel.verification import HANG_SECONDS, STOP_SHARE, PlannedWeights, VerifySettings
 
 Mode = Literal["sync", "async"]
 
@@ -48,8 +39,6 @@ RESET_SHARE = 0.05
 """Share of collections after which some worker starts its games anew."""
 PAUSE_SHARE = 0.05
 """Share of collections that some worker does not take part in."""
-WAITING_SLABS = 64
-"""Slabs that wait for their check at most; then the run waits too, and memory stays flat."""
 SAMPLE_SECONDS = 0.2
 SETTLE_SECONDS = 30.0
 
@@ -66,30 +55,13 @@ class SoakSettings:
     """One after the other, each for its share of the time."""
     seed: int = 0
 
+    @property
+    def plan(self) -> VerifySettings:
+        """What is played, wherever it is."""
+        return VerifySettings(game=self.game, workers=self.workers, games=self.games, seed=self.seed)
+
     def manager(self, mode: Mode) -> ParallelManager:
-        plan = VerifySettings(game=self.game, workers=self.workers, games=self.games, seed=self.seed)
-        return plan.manager("process", mode=mode, hang_timeout=HANG_SECONDS)
-
-
-@dataclass
-class Findings:
-    """What the checks have found so far."""
-
-    slabs: int = 0
-    transitions: int = 0
-    """Checked against the reference."""
-    lost: int = 0
-    """Slabs that were ordered and never came."""
-    duplicated: int = 0
-    """Slabs that came twice."""
-    corrupted: int = 0
-    """Slabs with a wrong checksum, or with other content than the reference."""
-    complaints: list[str] = field(default_factory=list)
-    """What was wrong, the first few in words."""
-
-    def complain(self, text: str) -> None:
-        if len(self.complaints) < 10:
-            self.complaints.append(text)
+        return self.plan.manager("process", mode=mode, hang_timeout=HANG_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +80,7 @@ class Leftovers:
 
     processes: int
     shared_blocks: int
-    """Nameless blocks of ours that are open or mapped, and entries in /dev/shm."""
+    """Shared memory, with a name or without, that is open or mapped."""
     descriptors: int
 
 
@@ -130,7 +102,8 @@ class SoakReport:
     @property
     def ok(self) -> bool:
         f, left = self.findings, self.leftovers
-        return not (f.lost or f.duplicated or f.corrupted or left.processes or left.shared_blocks)
+        found = f.lost or f.duplicated or f.corrupted
+        return not (found or left.processes or left.shared_blocks or left.descriptors)
 
     @property
     def recovery_median(self) -> float:
@@ -160,7 +133,7 @@ def soak(
     with torch_threads(1):
         for number, mode in enumerate(settings.modes, 1):
             ordeal.endure(mode, began + settings.duration * number / len(settings.modes))
-    gc.collect()
+            gc.collect()
     after = _belongings()
     growth = _growth(ordeal.memory)
     return SoakReport(
@@ -198,22 +171,19 @@ class _Ordeal:
         manager = self._settings.manager(mode)
         assert manager.model is not None
         weights = PlannedWeights(manager.model, self._settings.seed)
-        with manager:
-            members = manager.communicator.members
-            reference = Reference(members, weights, manager)
-            disturber = Disturber(
-                members, every=self._settings.kill_every, stop_share=STOP_SHARE, seed=self._settings.seed
-            )
-            try:
-                with _Checker(reference, self.findings) as checker, disturber:
-                    audit = _Audit(manager, checker, self.findings)
-                    while time.monotonic() < until and not self._interrupted.is_set():
-                        audit.take(self._collect(manager, mode))
-                        self._meddle(manager, weights)
-                        self._look(manager, disturber.toll)
-                    _settle(manager, disturber, audit)
-            finally:
-                reference.close()
+        disturber = Disturber(
+            manager.communicator.members,
+            every=self._settings.kill_every,
+            stop_share=STOP_SHARE,
+            seed=self._settings.seed,
+        )
+        with manager, Checker(self._settings.plan, self.findings) as checker, disturber:
+            audit = Audit(manager, checker, self.findings)
+            while time.monotonic() < until and not self._interrupted.is_set():
+                audit.take(self._collect(manager, mode))
+                self._meddle(manager, weights)
+                self._look(manager, disturber.toll)
+            _settle(manager, disturber, audit)
             self.restarts += manager.get_status().restarts
         self.toll = self.toll + disturber.toll
 
@@ -245,129 +215,23 @@ class _Ordeal:
             self._observe(share, self.toll + toll, self.findings)
 
 
-def _settle(manager: ParallelManager, disturber: Disturber, audit: _Audit) -> None:
+def _settle(manager: ParallelManager, disturber: Disturber, audit: Audit) -> None:
     """Let everybody recover, take what is still being played, and see that all that was ordered has come."""
     disturber.cease()
     manager.resume_workers()
     deadline = time.monotonic() + SETTLE_SECONDS
+    patience = SETTLE_SECONDS if manager.config.mode == "sync" else COLLECT_SECONDS
     while not disturber.at_rest and time.monotonic() < deadline:
-        audit.take(
-            manager.collect_experiences(timeout=SETTLE_SECONDS if _is_sync(manager) else COLLECT_SECONDS)
-        )
+        audit.take(manager.collect_experiences(timeout=patience))
     manager.pause_workers()
-    while manager.communicator.get_queue_info()["playing"] and time.monotonic() < deadline:
-        audit.take(manager.collect_experiences(timeout=COLLECT_SECONDS))
+    with suppress(NoWorkersError):  # which says that there is nothing more to come
+        while time.monotonic() < deadline:
+            audit.take(manager.collect_experiences(timeout=patience))
     audit.close()
-
-
-def _is_sync(manager: ParallelManager) -> bool:
-    return manager.config.mode == "sync"
 
 
 def _slab_transitions(manager: ParallelManager) -> int:
     return manager.communicator.members[0].memory.shape.transitions
-
-
-class _Audit:
-    """Counts what arrives: every worker's slabs in their order, each once, each with its checksum."""
-
-    def __init__(self, manager: ParallelManager, checker: _Checker, findings: Findings) -> None:
-        self._manager = manager
-        self._checker = checker
-        self._findings = findings
-        self._next: dict[int, int] = {}
-
-    def take(self, experiences: Experiences) -> None:
-        tasks = []
-        for item in experiences:
-            record = item.record
-            if self._is_next(record):
-                whole = item.slab.checksum() == record.checksum
-                tasks.append(_Task(record, slab_digest(item) if whole else "a wrong checksum"))
-        for task in tasks:
-            while not self._checker.offer(task):
-                # The check is behind. Waiting for it, the manager still looks after its workers.
-                self._manager.supervisor.pump(0.01)
-
-    def _is_next(self, record: SlabRecord) -> bool:
-        expected = self._next.get(record.worker, 0)
-        if record.sequence < expected:
-            self._findings.duplicated += 1
-            self._findings.complain(f"slab {record.sequence} of worker {record.worker} came twice")
-            return False
-        self._miss(record.worker, expected, record.sequence)
-        self._next[record.worker] = record.sequence + 1
-        return True
-
-    def _miss(self, worker: int, expected: int, got: int) -> None:
-        if got > expected:
-            self._findings.lost += got - expected
-            self._findings.complain(f"slabs {expected} to {got - 1} of worker {worker} never came")
-
-    def close(self) -> None:
-        """The end: whatever was ordered and has not come is lost, and damage that was noticed counts too."""
-        for member in self._manager.communicator.members:
-            self._miss(member.worker, self._next.get(member.worker, 0), member.next_sequence)
-        self._findings.corrupted += self._manager.get_status().drops.corrupted
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    record: SlabRecord
-    digest: str
-
-
-class _Checker:
-    """The thread that plays each slab again, undisturbed, and compares."""
-
-    def __init__(self, reference: Reference, findings: Findings) -> None:
-        self._reference = reference
-        self._findings = findings
-        self._tasks: queue.Queue[_Task | None] = queue.Queue(WAITING_SLABS)
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="soak-checker", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        while not self.offer(None):
-            time.sleep(0.01)
-        self._thread.join()
-        if error is None and self._error is not None:
-            raise self._error
-
-    def offer(self, task: _Task | None) -> bool:
-        """False where too many wait already."""
-        try:
-            self._tasks.put_nowait(task)
-        except queue.Full:
-            return False
-        return True
-
-    def _run(self) -> None:
-        torch.set_num_threads(1)
-        while (task := self._tasks.get()) is not None:
-            if self._error is None:
-                try:
-                    self._check(task)
-                except BaseException as error:
-                    self._error = error
-
-    def _check(self, task: _Task) -> None:
-        record, findings = task.record, self._findings
-        expected = self._reference.digest(record)
-        findings.slabs += 1
-        findings.transitions += record.transitions
-        if expected != task.digest:
-            findings.corrupted += 1
-            findings.complain(
-                f"slab {record.sequence} of worker {record.worker} (epoch {record.epoch}, weights {record.version}) "
-                f"has {task.digest}, and undisturbed {expected}"
-            )
 
 
 def _warm_up(settings: SoakSettings) -> None:
@@ -379,17 +243,11 @@ def _warm_up(settings: SoakSettings) -> None:
 def _belongings() -> tuple[int, int, int]:
     """Processes, blocks of shared memory and open files of this process."""
     children = len(multiprocessing.active_children())
-    descriptors = [_target(path) for path in _entries("/proc/self/fd")]
-    blocks = sum("memfd:keisei" in target for target in descriptors)
-    maps = Path("/proc/self/maps")
-    if maps.exists():
-        blocks += sum("memfd:keisei" in line for line in maps.read_text().splitlines())
-    return children, blocks + len(_entries("/dev/shm")), len(descriptors)
-
-
-def _entries(folder: str) -> Sequence[Path]:
-    path = Path(folder)
-    return list(path.iterdir()) if path.is_dir() else []
+    folder, maps = Path("/proc/self/fd"), Path("/proc/self/maps")
+    opened = [_target(path) for path in folder.iterdir()] if folder.is_dir() else []
+    mapped = maps.read_text().splitlines() if maps.exists() else []
+    blocks = sum("memfd:keisei" in name or "/dev/shm/" in name for name in [*opened, *mapped])
+    return children, blocks, len(opened)
 
 
 def _target(path: Path) -> str:

@@ -28,12 +28,14 @@ class Supervisor:
         inference: CentralInference | None,
         timeline: Timeline,
         max_failures: int,
+        newest_version: Callable[[], int],
     ) -> None:
         self._communicator = communicator
         self._gathering = gathering
         self._inference = inference
         self._timeline = timeline
         self._max_failures = max_failures
+        self._newest_version = newest_version
         self.on_failure: Callable[[Member, str], None] = lambda member, error: None
 
     def pump(self, timeout: float) -> None:
@@ -48,6 +50,7 @@ class Supervisor:
         for member in self._communicator.members:
             if member.needs_successor and now >= member.retry_at:
                 member.tally.restarts += 1
+                member.take_newest_weights(self._newest_version())
                 self._communicator.start(member)
 
     def _patience(self, timeout: float) -> float:

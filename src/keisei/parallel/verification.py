@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +20,6 @@ from keisei.experience.slab import SlabRecord
 from keisei.games.randomness import keyed_word
 from keisei.parallel.collection import CollectedSlab, Experiences
 from keisei.parallel.config import EnvConfig, ParallelConfig
-from keisei.parallel.crew import Member
 from keisei.parallel.disturbance import Disturber, Toll
 from keisei.parallel.messages import Order, OrderKind
 from keisei.parallel.model_sync import ModelSynchronizer
@@ -142,8 +141,8 @@ def _play(settings: VerifySettings, backend: Backend, rounds: int, observe: Obse
 
 
 def _play_disturbed(settings: VerifySettings, observe: Observer) -> Run:
-    """Round after round, until all kills have been dealt and got over."""
-    name = "process, disturbed"
+    """In processes, round after round, until all kills have been dealt and got over."""
+    name = "disturbed"
     rehearsal = _Rehearsal(settings.manager("process", hang_timeout=HANG_SECONDS), settings.seed)
     manager = rehearsal.manager
     disturber = Disturber(
@@ -223,14 +222,15 @@ class Reference:
     """The workers as they would be had nothing befallen them, in this thread. Each slab that a real worker handed
     in is played again, from what its record says of epoch, sequence and weights."""
 
-    def __init__(self, members: Sequence[Member], weights: PlannedWeights, manager: ParallelManager) -> None:
+    def __init__(self, manager: ParallelManager, weights: PlannedWeights) -> None:
+        """For a manager of the same settings as the one whose slabs are to be checked; it need not play itself."""
         self._weights = weights
         self._versions: OrderedDict[int, ModelSynchronizer] = OrderedDict()
         self._epochs: dict[int, int] = {}
         self._memories: dict[int, WorkerMemory] = {}
         self._workers: dict[int, SelfPlayWorker] = {}
         first = self._at(PlannedWeights.FIRST_VERSION)
-        for member in members:
+        for member in manager.communicator.members:
             memory = WorkerMemory.allocate(member.memory.shape, member.plan.slabs, first.reader())
             self._memories[member.worker] = memory
             self._workers[member.worker] = SelfPlayWorker(member.plan, memory, manager)

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keisei.policies.contract import Decision, Policy, Situation
+    from keisei.policies.greedy_player import GreedyPlayer
     from keisei.policies.networks import MLP, ActorCritic, ModelConfig, ResidualNet, build_network
     from keisei.policies.neural import NeuralPolicy
     from keisei.policies.random_policy import RandomPolicy
-    from keisei.policies.registry import build_policy, seated_policies
+    from keisei.policies.registry import build_policy, named_player, seated_policies
     from keisei.policies.sampling import greedy, masked_log_softmax, sample
+    from keisei.policies.search_player import SearchPlayer
     from keisei.policies.seating import OpponentConfig, PolicyConfig, Seating, play
 
 __all__ = [
     "MLP",
     "ActorCritic",
     "Decision",
+    "GreedyPlayer",
     "ModelConfig",
     "NeuralPolicy",
     "OpponentConfig",
@@ -26,12 +29,14 @@ __all__ = [
     "PolicyConfig",
     "RandomPolicy",
     "ResidualNet",
+    "SearchPlayer",
     "Seating",
     "Situation",
     "build_network",
     "build_policy",
     "greedy",
     "masked_log_softmax",
+    "named_player",
     "play",
     "sample",
     "seated_policies",
@@ -39,11 +44,13 @@ __all__ = [
 
 _HOMES = {
     "contract": ("Decision", "Policy", "Situation"),
+    "greedy_player": ("GreedyPlayer",),
     "networks": ("MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"),
     "neural": ("NeuralPolicy",),
     "random_policy": ("RandomPolicy",),
-    "registry": ("build_policy", "seated_policies"),
+    "registry": ("build_policy", "named_player", "seated_policies"),
     "sampling": ("greedy", "masked_log_softmax", "sample"),
+    "search_player": ("SearchPlayer",),
     "seating": ("OpponentConfig", "PolicyConfig", "Seating", "play"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

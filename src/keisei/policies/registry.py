@@ -9,15 +9,20 @@ from keisei.config import parse_settings
 from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec
 from keisei.games.options import did_you_mean
+from keisei.native import core
 from keisei.policies.contract import Policy
+from keisei.policies.greedy_player import GreedyPlayer
+from keisei.policies.lookahead import need_turns
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.random_policy import RandomPolicy
+from keisei.policies.search_player import SearchPlayer
 from keisei.policies.seating import PolicyConfig, Seating
 
-__all__ = ["build_policy", "seated_policies"]
+__all__ = ["PLAYERS", "build_policy", "named_player", "seated_policies"]
 
-_NAMES = ("learner", "random")
+PLAYERS = ("random", "greedy", "search:DEPTH")
+"""The players that need no network."""
 
 
 def build_policy(
@@ -28,14 +33,45 @@ def build_policy(
         config = PolicyConfig(policy=config)
     elif not isinstance(config, PolicyConfig):
         config = parse_settings(PolicyConfig, config, "the settings of a policy")
-    if config.policy == "random":
-        return RandomPolicy()
+    player = named_player(config.policy, spec)
+    if player is not None:
+        return _as_it_is(player, config)
     if config.policy != "learner":
-        near = did_you_mean(config.policy, _NAMES)
-        raise ConfigError(f"no policy is named {config.policy!r}{near}. Known policies: {', '.join(_NAMES)}")
+        names = ("learner", *PLAYERS)
+        near = did_you_mean(config.policy, names)
+        raise ConfigError(f"no policy is named {config.policy!r}{near}. Known policies: {', '.join(names)}")
     if network is None:
         raise ConfigError("the policy 'learner' plays with a network; hand one to build_policy")
     return NeuralPolicy(network, spec, config.temperature, config.epsilon)
+
+
+def named_player(name: str, spec: GameSpec) -> Policy | None:
+    """One of ``PLAYERS``, where it can play this game; None where the name is none of theirs."""
+    kind, _, depth = name.partition(":")
+    if name == "random":
+        return RandomPolicy()
+    if name == "greedy":
+        need_turns(spec, name)
+        return GreedyPlayer()
+    if kind != "search":
+        return None
+    if not (depth.isascii() and depth.isdigit() and 1 <= int(depth) <= core.MAX_SEARCH_DEPTH):
+        raise ConfigError(
+            f"search:DEPTH looks a whole number of plies ahead, 1 … {core.MAX_SEARCH_DEPTH}, such as 'search:2'; "
+            f"got {name!r}"
+        )
+    need_turns(spec, name, zero_sum=spec.name != "shogi")
+    return SearchPlayer(int(depth))
+
+
+def _as_it_is(player: Policy, config: PolicyConfig) -> Policy:
+    """Refuse settings that a player without a network has no use for."""
+    if (config.temperature, config.epsilon) != (1.0, 0.0) and not isinstance(player, RandomPolicy):
+        raise ConfigError(
+            f"{config.policy!r} always takes what it thinks best: leave out temperature and epsilon, which belong "
+            f"to policies with a network"
+        )
+    return player
 
 
 def seated_policies(

@@ -27,7 +27,7 @@ class PolicyConfig(Settings):
     """A policy, and how freely it plays."""
 
     policy: str
-    """learner (the weights that are being trained) or random."""
+    """learner (the weights that are being trained), random, greedy or search:DEPTH."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Of the distribution that actions are drawn from; 0 takes the best action."""
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.0

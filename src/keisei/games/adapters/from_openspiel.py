@@ -7,7 +7,8 @@ be repeated and are refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -87,6 +88,11 @@ class OpenSpielGame(SingleGame):
 
     def outcome(self) -> Outcome | None:
         return Outcome() if self._state.is_terminal() else None
+
+    def copy(self) -> Self:
+        other = copy(self)
+        other._state = self._state.clone()
+        return other
 
     def __str__(self) -> str:
         return str(self._state)

@@ -189,7 +189,7 @@ def _last_words_are_heard(bench: _Bench) -> None:
     bench.start()
     bench.send(_play(0), _play(1, NO_SUCH_SLAB))
     # Inline workers do nothing before they are asked, so this may be in vain.
-    bench.until(lambda: not bench.handle.is_alive(), min(bench.patience, 2.0))
+    bench.until(lambda: not bench.handle.is_alive(), min(bench.patience, 1.0))
     bench.send(_play(2))
     bench.check_record(bench.expect(SlabRecord, "what a worker sent before its death is received"), 0, 0)
     failed = bench.expect(Failed, "a worker that fails says why")
@@ -201,7 +201,7 @@ def _last_words_are_heard(bench: _Bench) -> None:
 def _the_dead_write_nothing(bench: _Bench) -> None:
     bench.start()
     bench.send(*(_play(sequence) for sequence in range(SLABS)))
-    bench.until(lambda: int(bench.memory.control[0]) > 0, min(bench.patience, 2.0))
+    bench.until(lambda: int(bench.memory.control[0]) > 0, min(bench.patience, 1.0))
     bench.demand(bench.within(bench.handle.kill, "kill returns"), "kill ends a worker that plays")
     bench.demand(not bench.handle.is_alive(), "a worker that was killed is not alive")
     before = _contents(bench.memory)

@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import Connection, wait
 from typing import Any, Literal
 
@@ -96,12 +97,34 @@ class ProcessBackend:
             name=f"keisei-worker-{plan.worker}",
             daemon=True,
         )
-        process.start()
+        with nullcontext() if _names_main(plan) else _main_left_out():
+            process.start()
         theirs.close()
         return ProcessHandle(process, ours)
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         wait_for(handles, timeout)
+
+
+def _names_main(plan: WorkerPlan) -> bool:
+    """Whether a game or network is defined in the program itself."""
+    names = [plan.env.game, plan.model.network if plan.model is not None else ""]
+    return any(name.startswith("__main__:") for name in names)
+
+
+@contextmanager
+def _main_left_out() -> Iterator[None]:
+    """Start a process that does not import the program's main module again. Nothing of it is needed; it may import
+    for seconds, at each restart; and without a guard it would run the program once more in every worker."""
+    main = sys.modules["__main__"]
+    kept = {name: getattr(main, name) for name in ("__spec__", "__file__") if hasattr(main, name)}
+    for name in kept:
+        setattr(main, name, None)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(main, name, value)
 
 
 def end_with_parent() -> None:

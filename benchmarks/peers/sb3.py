@@ -1,0 +1,37 @@
+"""Stable-Baselines3's vectors: all games in this process, or one process for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+from benchmarks.measure import rate_of
+from benchmarks.peers import Peer
+from benchmarks.peers.environments import Rollout, chooser, environment
+
+
+class Collector:
+    """A contender."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._rows = peer.workers * peer.games
+        factories = [environment(peer.game)] * self._rows
+        self._vector: Any = DummyVecEnv(factories) if peer.style == "inprocess" else SubprocVecEnv(factories)
+        self._choose = chooser(peer)
+        self._rollout = Rollout(self._vector.observation_space["planes"].shape, self._rows)
+        self._seen = self._vector.reset()
+
+    def __call__(self, seconds: float) -> float:
+        return rate_of(self._step, seconds)
+
+    def _step(self) -> int:
+        seen = self._seen
+        actions = self._choose(seen["planes"], seen["mask"].view(bool))
+        self._rollout.add_decisions(seen, actions)
+        self._seen, rewards, ends, _ = self._vector.step(actions)
+        self._rollout.add_outcome(rewards, ends)
+        return self._rows
+
+    def close(self) -> None:
+        self._vector.close()

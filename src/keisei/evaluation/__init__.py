@@ -1,0 +1,37 @@
+"""How strong players are: matches, statistics, ratings, tournaments and ladders."""
+
+from keisei.evaluation.matches import MatchResult, PlayedGame, Player, as_player, play_match
+from keisei.evaluation.ratings import Pairing, Rating, rate
+from keisei.evaluation.records import shogi_record
+from keisei.evaluation.statistics import (
+    EloDifference,
+    Interval,
+    Tally,
+    elo_difference,
+    likelihood_of_superiority,
+    score_interval,
+)
+from keisei.evaluation.tournament import MatchPlan, Tournament, ladder, ladder_step, round_robin
+
+__all__ = [
+    "EloDifference",
+    "Interval",
+    "MatchPlan",
+    "MatchResult",
+    "Pairing",
+    "PlayedGame",
+    "Player",
+    "Rating",
+    "Tally",
+    "Tournament",
+    "as_player",
+    "elo_difference",
+    "ladder",
+    "ladder_step",
+    "likelihood_of_superiority",
+    "play_match",
+    "rate",
+    "round_robin",
+    "score_interval",
+    "shogi_record",
+]

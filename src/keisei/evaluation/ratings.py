@@ -1,0 +1,159 @@
+"""Ratings of many players from who beat whom: the Bradley-Terry model by maximum likelihood.
+
+The model gives each player a strength; the stronger of two wins with probability 1 / (1 + 10^(-difference/400)). A
+draw counts as half a win and half a loss, which makes intervals a little too wide rather than too narrow. Every
+pair that met is given ``prior`` drawn games on top, so that a player who won all games has a finite rating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keisei.errors import ConfigError
+from keisei.evaluation.statistics import Tally, normal_quantile
+
+__all__ = ["ELO_PER_UNIT", "Pairing", "Rating", "rate"]
+
+ELO_PER_UNIT = 400 / log(10)
+_STEPS = 100
+_PRECISION = 1e-10
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The games of two players, as the first one sees them."""
+
+    first: str
+    second: str
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A player's strength in Elo, against an anchor whose rating is given."""
+
+    player: str
+    elo: float
+    low: float
+    high: float
+    games: int
+    score: float
+    """Points per game over all games, whoever the opponents were."""
+
+
+def rate(
+    pairings: Iterable[Pairing],
+    anchor: str,
+    anchor_elo: float = 0.0,
+    prior: float = 1.0,
+    confidence: float = 0.95,
+) -> tuple[Rating, ...]:
+    """Rate all players, best first. The anchor's rating is exact; the others' intervals are of their difference
+    to it."""
+    played = [pairing for pairing in pairings if pairing.tally.games]
+    if prior <= 0:
+        raise ConfigError(
+            f"prior is a number of drawn games above 0, or unbeaten players rise for ever; got {prior}"
+        )
+    players = list(dict.fromkeys(name for pairing in played for name in (pairing.first, pairing.second)))
+    points = _points(played, players)
+    _need_anchor(players, points, anchor)
+    strengths, covariance = _fit(points + prior / 2 * (points + points.T > 0), players.index(anchor))
+    elo = anchor_elo + ELO_PER_UNIT * strengths
+    margin = normal_quantile(confidence) * ELO_PER_UNIT * np.sqrt(np.diag(covariance))
+    games = (points + points.T).sum(axis=1)
+    ratings = [
+        Rating(
+            player,
+            float(elo[i]),
+            float(elo[i] - margin[i]),
+            float(elo[i] + margin[i]),
+            int(games[i]),
+            float(points[i].sum() / games[i]),
+        )
+        for i, player in enumerate(players)
+    ]
+    return tuple(sorted(ratings, key=lambda rating: (-rating.elo, rating.player)))
+
+
+def _points(pairings: Sequence[Pairing], players: Sequence[str]) -> _Floats:
+    """[i, j]: the points that i won against j."""
+    place = {player: i for i, player in enumerate(players)}
+    points = np.zeros((len(players), len(players)))
+    for pairing in pairings:
+        if pairing.first == pairing.second:
+            raise ConfigError(
+                f"{pairing.first!r} cannot be rated by games against itself; name players apart"
+            )
+        first, second = place[pairing.first], place[pairing.second]
+        points[first, second] += pairing.tally.points
+        points[second, first] += pairing.tally.reversed().points
+    return points
+
+
+def _need_anchor(players: Sequence[str], points: _Floats, anchor: str) -> None:
+    """Strengths can only be compared along a chain of games."""
+    if anchor not in players:
+        raise ConfigError(
+            f"the anchor {anchor!r} has played no game; players: {', '.join(players) or 'none'}"
+        )
+    met = points + points.T > 0
+    reached = {players.index(anchor)}
+    frontier = list(reached)
+    while frontier:
+        new = [int(i) for i in np.flatnonzero(met[frontier.pop()]) if int(i) not in reached]
+        reached.update(new)
+        frontier += new
+    apart = [player for i, player in enumerate(players) if i not in reached]
+    if apart:
+        raise ConfigError(
+            f"no chain of games connects {', '.join(apart)} with the anchor {anchor!r}; let one of them meet a player "
+            f"who is connected"
+        )
+
+
+def _fit(points: _Floats, anchor: int) -> tuple[_Floats, _Floats]:
+    """Strengths in natural units with the anchor's at 0, and their covariance, by Newton's method. The likelihood
+    is concave; a step that overshoots is halved."""
+    strengths = np.zeros(len(points))
+    free = np.arange(len(points)) != anchor
+    for _ in range(_STEPS):
+        slope, curvature = _derivatives(points, strengths)
+        step = np.zeros_like(strengths)
+        step[free] = np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
+        before = _likelihood(points, strengths)
+        while _likelihood(points, strengths + step) < before and np.abs(step).max() > _PRECISION:
+            step /= 2
+        strengths = strengths + step
+        if np.abs(step).max() <= _PRECISION:
+            break
+    covariance = np.zeros_like(points)
+    curvature = _derivatives(points, strengths)[1]
+    covariance[np.ix_(free, free)] = np.linalg.inv(curvature[np.ix_(free, free)])
+    return strengths, covariance
+
+
+def _expected(strengths: _Floats) -> _Floats:
+    """[i, j]: the probability that i beats j."""
+    difference = strengths[:, None] - strengths[None, :]
+    return np.exp(-np.logaddexp(0, -difference))
+
+
+def _likelihood(points: _Floats, strengths: _Floats) -> float:
+    difference = strengths[:, None] - strengths[None, :]
+    return -float((points * np.logaddexp(0, -difference)).sum())
+
+
+def _derivatives(points: _Floats, strengths: _Floats) -> tuple[_Floats, _Floats]:
+    """The slope of the log-likelihood, and its curvature with the sign turned (the information)."""
+    chances, games = _expected(strengths), points + points.T
+    slope = (points - games * chances).sum(axis=1)
+    weights = games * chances * chances.T
+    return slope, np.diag(weights.sum(axis=1)) - weights

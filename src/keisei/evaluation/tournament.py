@@ -1,0 +1,133 @@
+"""Many players: everybody against everybody, or each new one against those before it.
+
+A tournament is plain data: names, tallies and ratings. Its pairings can be kept and handed to the next step of a
+ladder, which rates all games that were ever played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import combinations
+from typing import Any
+
+from keisei.errors import ConfigError
+from keisei.evaluation.matches import MatchResult, Player, PlayerLike, Resolver, as_player, play_match
+from keisei.evaluation.ratings import Pairing, Rating, rate
+from keisei.games.randomness import keyed_word
+from keisei.games.registry import GameSource, make_game
+
+__all__ = ["MatchPlan", "Tournament", "ladder", "ladder_step", "round_robin"]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchPlan:
+    """How each match of a tournament is played."""
+
+    game: GameSource
+    options: Mapping[str, Any] | None = None
+    games: int = 100
+    seed: int = 0
+    opening_plies: int | None = None
+    batch: int = 256
+    on_match: Callable[[MatchResult], None] | None = None
+    """Called after each match, for whoever shows or keeps it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tournament:
+    """Who met whom, and what follows from it."""
+
+    anchor: str
+    """The player whose rating is 0."""
+    pairings: tuple[Pairing, ...]
+    ratings: tuple[Rating, ...]
+    """Best first."""
+
+
+def round_robin(
+    plan: MatchPlan,
+    players: Sequence[PlayerLike],
+    *,
+    anchor: str | None = None,
+    resolver: Resolver | None = None,
+) -> Tournament:
+    """Everybody meets everybody. The anchor is the first player unless another is named."""
+    entrants = _entrants(plan, players, resolver)
+    pairings = [_meet(plan, first, second) for first, second in combinations(entrants, 2)]
+    return _tournament(pairings, anchor or entrants[0].name)
+
+
+def ladder(
+    plan: MatchPlan,
+    players: Sequence[PlayerLike],
+    *,
+    back: int = 1,
+    anchor: str | None = None,
+    resolver: Resolver | None = None,
+) -> Tournament:
+    """Players, oldest first; each meets the ``back`` players just before it."""
+    if back < 1:
+        raise ConfigError(f"back is how many earlier players each one meets, at least 1; got {back}")
+    entrants = _entrants(plan, players, resolver)
+    pairings = [
+        _meet(plan, newest, previous)
+        for rung, newest in enumerate(entrants)
+        for previous in entrants[max(0, rung - back) : rung]
+    ]
+    return _tournament(pairings, anchor or entrants[0].name)
+
+
+def ladder_step(
+    plan: MatchPlan,
+    newest: PlayerLike,
+    previous: Sequence[PlayerLike],
+    earlier: Iterable[Pairing] = (),
+    *,
+    anchor: str | None = None,
+    resolver: Resolver | None = None,
+) -> Tournament:
+    """One more player joins: it meets ``previous``, and all pairings, the ``earlier`` ones too, are rated."""
+    entrants = _entrants(plan, [*previous, newest], resolver)
+    challenger = entrants[-1]
+    pairings = [*earlier, *(_meet(plan, challenger, opponent) for opponent in entrants[:-1])]
+    return _tournament(pairings, anchor or pairings[0].second)
+
+
+def _entrants(plan: MatchPlan, players: Sequence[PlayerLike], resolver: Resolver | None) -> list[Player]:
+    spec = make_game(plan.game, **dict(plan.options or {})).spec
+    entrants = [as_player(player, spec, resolver) for player in players]
+    names = [entrant.name for entrant in entrants]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(
+            f"players go by their names, and {', '.join(map(repr, twice))} is there more than once; "
+            f"wrap policies as Player(name, policy)"
+        )
+    if len(entrants) < 2:
+        raise ConfigError(f"a tournament has two players or more; got {len(entrants)}")
+    return entrants
+
+
+def _meet(plan: MatchPlan, first: Player, second: Player) -> Pairing:
+    """Seeds follow from the names, so that a match is the same whoever else takes part."""
+    names = f"{first.name}\n{second.name}".encode()
+    seed = keyed_word(plan.seed, int.from_bytes(blake2b(names, digest_size=8).digest(), "little")) >> 1
+    result = play_match(
+        plan.game,
+        plan.options,
+        first,
+        second,
+        plan.games,
+        seed,
+        opening_plies=plan.opening_plies,
+        batch=plan.batch,
+    )
+    if plan.on_match is not None:
+        plan.on_match(result)
+    return Pairing(first.name, second.name, result.tally())
+
+
+def _tournament(pairings: Sequence[Pairing], anchor: str) -> Tournament:
+    return Tournament(anchor, tuple(pairings), rate(pairings, anchor))

@@ -1,0 +1,98 @@
+"""What players that look ahead share: copies of single games, and keys that decide between equal actions.
+
+A look ahead must not see what chance will bring, so copies are played with randomness of their own, which depends
+on nothing but how far the look goes. It does see everything that a game hides from its players: these players
+are meant for games in which all is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keisei.errors import ConfigError, PolicyError
+from keisei.games.contract import GameSpec, IntArray
+from keisei.games.randomness import KeyedRandom, Stream, keyed_word, keyed_words
+from keisei.games.single import Outcome, SingleGame
+from keisei.policies.contract import Situation
+
+__all__ = ["Branch", "by_lot", "games_of", "legal_actions", "look", "need_turns", "row_keys"]
+
+
+@runtime_checkable
+class _CanPeek(Protocol):
+    def peek(self, game: int) -> SingleGame: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A game after one more action."""
+
+    game: SingleGame
+    rewards: Sequence[float] | None
+    outcome: Outcome | None
+
+    def is_won_by(self, seat: int) -> bool:
+        if self.outcome is None:
+            return False
+        scores = self.outcome.scores or self.rewards or ()
+        return len(scores) > seat and scores[seat] > 0 and scores[seat] == max(scores)
+
+
+def look(game: SingleGame, action: int, depth: int = 0) -> Branch:
+    """The game after an action, which leaves the game itself as it is."""
+    after = game.copy()
+    chance = KeyedRandom(0, 0, 0)
+    chance.move_to(depth)
+    rewards = after.play(action, chance)
+    return Branch(after, rewards, after.outcome())
+
+
+def legal_actions(game: SingleGame) -> list[int]:
+    """The legal actions of the seat to move, as numbers."""
+    legal = game.legal(game.acting()[0])
+    if isinstance(legal, np.ndarray) and legal.dtype == np.bool_:
+        return [int(action) for action in np.flatnonzero(legal)]
+    return [int(action) for action in legal]
+
+
+def by_lot(actions: Iterable[int], key: int) -> list[int]:
+    """The actions in an order that the key draws."""
+    return sorted(actions, key=lambda action: keyed_word(key, action), reverse=True)
+
+
+def row_keys(situation: Situation, selected: IntArray | None) -> NDArray[np.uint64]:
+    """64 random bits for each row, which depend on nothing but its own game, ply and seat."""
+    rows = situation.rows
+    keys = (rows.game, rows.episode, rows.ply, rows.seat)
+    game, episode, ply, seat = keys if selected is None else (key[selected] for key in keys)
+    numbers = game.astype(np.uint64) + np.uint64(situation.first_game)
+    return keyed_words(situation.seed, numbers, episode, ply, int(Stream.POLICY), seat)
+
+
+def games_of(situation: Situation, selected: IntArray | None, player: str) -> list[SingleGame]:
+    """A copy of the game behind each row."""
+    game = situation.game
+    if not isinstance(game, _CanPeek):
+        raise PolicyError(
+            f"{player} looks ahead in Shogi and in games written as a SingleGame; {game.spec.name} is neither. "
+            f"Give its batch a method peek(game) that copies one game as a SingleGame"
+        )
+    need_turns(game.spec, player)
+    indices = situation.rows.game if selected is None else situation.rows.game[selected]
+    return [game.peek(int(index)) for index in indices]
+
+
+def need_turns(spec: GameSpec, player: str, zero_sum: bool = False) -> None:
+    """Refuse games in which looking ahead has no meaning that this player knows."""
+    if spec.simultaneous:
+        raise ConfigError(f"{player} plays games in turns; in {spec.name} several seats act at once")
+    if zero_sum and not (spec.zero_sum and spec.seats == 2):
+        raise ConfigError(
+            f"{player} plays games of two seats in which one wins what the other loses (zero_sum); {spec.name} is "
+            f"none. 'greedy' plays any game in turns"
+        )

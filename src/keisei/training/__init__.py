@@ -1,0 +1,1 @@
+"""The loops that carry experience to learners and weights back."""

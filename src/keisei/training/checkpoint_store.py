@@ -1,0 +1,197 @@
+"""The checkpoints of a run: which is the newest whole one, which is best, and which may go.
+
+    checkpoints/
+      update-000000040/   the last ``keep``, every milestone, and the best
+      update-000000050/
+      latest -> update-000000050    for people; ``latest()`` trusts nothing but what it has verified
+      best -> update-000000040
+
+A checkpoint counts from the moment its directory has its name. What is being written or removed has a name
+that starts with a dot, so a process that is killed leaves only such names, and the next start removes them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from keisei.errors import CheckpointError, CheckpointVersionError, CheckpointWriteError
+from keisei.training.checkpoints import PARTIAL, Checkpoint, checkpoint_rank, load_checkpoint, save_checkpoint
+from keisei.training.durable_files import replace_link, sync_directory
+
+logger = logging.getLogger(__name__)
+
+REMOVED = ".removed-"
+SET_ASIDE = "set-aside-"
+_LOOKS = 5
+"""How often a reader looks again because the trainer has removed what it was about to read."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A whole checkpoint, where it lies, and what was passed over because it is damaged."""
+
+    checkpoint: Checkpoint
+    path: Path
+    skipped: tuple[str, ...] = ()
+    """For each newer one, the message that names the file and what is wrong with it."""
+
+
+class CheckpointStore:
+    """Keeps the last ``keep`` checkpoints, each ``milestone_every``-th update for good, and the best.
+
+    One process writes, the one that holds the run's lock. Others open the store with ``read_only``.
+    """
+
+    def __init__(
+        self, directory: Path, keep: int = 3, milestone_every: int | None = None, *, read_only: bool = False
+    ) -> None:
+        if keep < 1 or (milestone_every is not None and milestone_every < 1):
+            raise CheckpointError(
+                f"keep = {keep} and milestone_every = {milestone_every}: at least one checkpoint is kept, and "
+                f"milestones are 1 or more updates apart (or None)"
+            )
+        self.directory = directory
+        self._keep = keep
+        self._milestone_every = milestone_every
+        self._read_only = read_only
+        if not read_only:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._remove_leftovers()
+
+    def paths(self) -> list[Path]:
+        """All checkpoints by name, oldest first. None of them has been verified."""
+        names = os.listdir(self.directory) if self.directory.is_dir() else []
+        ranked = sorted((rank, name) for name in names if (rank := checkpoint_rank(name)))
+        return [self.directory / name for _, name in ranked]
+
+    def latest(self) -> Found | None:
+        """The newest whole checkpoint; None only where there is no checkpoint at all.
+
+        Damaged ones are named in the log and passed over. Where none is whole, that is an error: to start from
+        nothing would throw a run away in silence.
+        """
+        for _ in range(_LOOKS):
+            paths = self.paths()
+            found, problems = self._newest_whole(paths)
+            if found or not paths:
+                return found
+            if all(path.exists() for path in paths):
+                break
+        raise CheckpointError(
+            "\n  ".join([f"none of the {len(paths)} checkpoints in {self.directory} is whole:", *problems])
+            + "\nRestore one from a copy, or start anew with --restart"
+        )
+
+    def best(self) -> Found | None:
+        """The checkpoint marked as best; None where none is. A damaged one raises ``CheckpointError``."""
+        path = self.best_path()
+        return None if path is None else Found(load_checkpoint(path), path)
+
+    def best_path(self) -> Path | None:
+        return self._target("best")
+
+    def save(self, checkpoint: Checkpoint) -> Path:
+        """Write a checkpoint, and remove those that are no longer needed.
+
+        ``CheckpointWriteError`` tells that this one could not be written; the others are as they were.
+        """
+        self._check_writable()
+        path = save_checkpoint(self.directory, checkpoint)
+        try:
+            replace_link(self.directory / "latest", path.name)
+            self._prune(path)
+        except OSError as error:  # the checkpoint itself is safe, so this is no reason to stop
+            logger.warning("checkpoint %s is saved, but tidying up after it failed: %s", path, error)
+        return path
+
+    def mark_best(self, path: Path) -> None:
+        """Let ``best`` point to a checkpoint of this store, in one step."""
+        self._check_writable()
+        if path.name not in {known.name for known in self.paths()}:
+            raise CheckpointError(
+                f"{path} is no checkpoint in {self.directory}; mark one that was saved there"
+            )
+        try:
+            replace_link(self.directory / "best", path.name)
+        except OSError as error:
+            raise CheckpointWriteError(f"cannot mark {path} as best: {error.strerror or error}") from error
+
+    def rewind(self, update: int) -> list[Path]:
+        """Set aside all checkpoints after ``update``, damaged or not, for a run that goes on from there.
+
+        They are renamed and not deleted: whoever wants can look at them, and delete them by hand.
+        """
+        self._check_writable()
+        moved = []
+        for path in self.paths():
+            rank = checkpoint_rank(path.name)
+            if rank is not None and rank[0] > update:
+                moved.append(path.rename(self._free(f"{SET_ASIDE}{path.name}")))
+        for name in ("latest", "best"):
+            if (self.directory / name).is_symlink() and self._target(name) is None:
+                (self.directory / name).unlink()
+        sync_directory(self.directory)
+        return moved
+
+    def _newest_whole(self, paths: list[Path]) -> tuple[Found | None, list[str]]:
+        problems: list[str] = []
+        for path in reversed(paths):
+            try:
+                return Found(load_checkpoint(path), path, tuple(problems)), problems
+            except CheckpointVersionError:
+                # Whole, but of another version of Keisei: an earlier one would lose what was learned since.
+                raise
+            except CheckpointError as error:
+                if path.exists():  # otherwise the trainer has just removed it
+                    problems.append(str(error))
+                    logger.warning("checkpoint %s is passed over: %s", path.name, error)
+        return None, problems
+
+    def _target(self, link: str) -> Path | None:
+        """Where a pointer leads; None where it leads nowhere, or to what is no checkpoint of this store."""
+        try:
+            path = self.directory / os.readlink(self.directory / link)
+        except OSError:
+            return None
+        return path if path in self.paths() else None
+
+    def _prune(self, saved: Path) -> None:
+        """Remove what is neither new, nor a milestone, nor best, nor the one just saved."""
+        paths = self.paths()
+        attempts = {rank[0]: path for path in paths if (rank := checkpoint_rank(path.name))}
+        last_attempts = list(attempts.values())
+        kept = {*last_attempts[-self._keep :], saved, self.best_path()}
+        if self._milestone_every is not None:
+            kept |= {path for update, path in attempts.items() if update % self._milestone_every == 0}
+        for path in paths:
+            if path not in kept:
+                self._remove(path)
+
+    def _remove(self, path: Path) -> None:
+        """Take away the name first, so that nobody finds a checkpoint with half of its files."""
+        removed = path.with_name(f"{REMOVED}{path.name}")
+        shutil.rmtree(removed, ignore_errors=True)
+        path.rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)
+
+    def _remove_leftovers(self) -> None:
+        for path in self.directory.iterdir():
+            if path.name.startswith((PARTIAL, REMOVED)):
+                logger.info("%s is left over from an interrupted run and is removed", path)
+                if path.is_symlink() or path.is_file():
+                    path.unlink(missing_ok=True)
+                else:
+                    shutil.rmtree(path, ignore_errors=True)
+
+    def _free(self, name: str) -> Path:
+        taken = set(os.listdir(self.directory))
+        names = (name if attempt == 0 else f"{name}.{attempt}" for attempt in range(len(taken) + 1))
+        return self.directory / next(name for name in names if name not in taken)
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise CheckpointError(f"{self.directory} was opened to read; only the trainer writes there")

@@ -1,0 +1,246 @@
+"""A checkpoint on disk: a directory that is written to one side, brought to the disk, and renamed.
+
+    update-000000042/
+      manifest.json           format, game, counters, and size and SHA-256 of each file below
+      model.safetensors       one file for each group of tensors
+      optimizer.safetensors
+      blobs.safetensors       bytes, such as the games of each worker
+
+The manifest carries a digest of itself, so a flipped bit anywhere is found. Nothing here is a pickle: a hostile
+checkpoint can be refused but not run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import safetensors.numpy
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from keisei.errors import CheckpointError, CheckpointVersionError, CheckpointWriteError
+from keisei.training.durable_files import sync_directory, write_new
+from keisei.training.json_values import Json, check_json
+
+FORMAT = "keisei-checkpoint"
+VERSION = 1
+MANIFEST = "manifest.json"
+PARTIAL = ".partial-"
+"""How the name of a checkpoint starts while it is being written."""
+
+_BLOBS = "blobs"
+_GROUP = re.compile(r"[a-z][a-z0-9_]*")
+_NAME = re.compile(r"update-(\d{9,})(?:-(\d+))?")
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """All that a run needs to go on. What is saved is what is loaded, to the bit."""
+
+    game: str
+    counters: Mapping[str, int | float]
+    """Numbers that count up; ``update`` must be among them, and names the checkpoint."""
+    tensors: Mapping[str, Mapping[str, Tensor]]
+    """Groups of named tensors, such as ``model`` and ``optimizer``; each becomes a file."""
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    """Plain bytes, such as the saved games of each worker."""
+    documents: Mapping[str, Json] = field(default_factory=dict)
+    """Whatever else JSON can say, such as an optimiser's settings."""
+    config_digest: str = ""
+    """Of the configuration it was trained with."""
+    created: str = ""
+    """When it was saved, in ISO 8601 and UTC; saving sets it."""
+
+    def __post_init__(self) -> None:
+        update = self.counters.get("update")
+        if not isinstance(update, int) or isinstance(update, bool) or update < 0:
+            raise CheckpointError(
+                f"a checkpoint counts its updates: counters['update'] is {update!r}, not 0, 1, 2 …"
+            )
+        for group in self.tensors:
+            if not _GROUP.fullmatch(group) or group == _BLOBS:
+                raise CheckpointError(
+                    f"{group!r} cannot name a group of tensors: it is a file name of small letters, digits and _, "
+                    f"and {_BLOBS!r} is taken"
+                )
+        check_json("counters", self.counters)
+        check_json("documents", self.documents)
+
+    @property
+    def update(self) -> int:
+        return int(self.counters["update"])
+
+
+def save_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint below ``directory`` and give its path. It is there as a whole or not at all.
+
+    Where the disk is full, or refuses otherwise, ``CheckpointWriteError`` is raised, nothing is left of the
+    attempt, and every earlier checkpoint is as it was.
+    """
+    contents = _serialised(checkpoint)
+    contents[MANIFEST] = _manifest(checkpoint, contents)
+    path = directory / _free_name(directory, checkpoint.update)
+    partial = directory / f"{PARTIAL}{path.name}"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        for name, content in contents.items():
+            write_new(partial / name, content)
+        sync_directory(partial)
+        os.rename(partial, path)
+        sync_directory(directory)
+    except OSError as error:
+        for attempt in (partial, path):  # the name was free, so whatever is there now is of this attempt
+            shutil.rmtree(attempt, ignore_errors=True)
+        size = sum(map(len, contents.values()))
+        raise CheckpointWriteError(
+            f"cannot write checkpoint {path} ({size / 1e6:.1f} MB): {error.strerror or error}. Earlier checkpoints "
+            f"are whole; make room on the disk, or see who may write there"
+        ) from error
+    return path
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint and verify every byte of it; ``CheckpointError`` names the file and what is wrong."""
+    manifest = _verified_manifest(path / MANIFEST)
+    contents = {name: _verified_file(path / name, entry) for name, entry in _files(path, manifest).items()}
+    try:
+        blobs = safetensors.numpy.load(contents.pop(f"{_BLOBS}.safetensors"))
+        return Checkpoint(
+            game=cast(str, manifest["game"]),
+            counters=cast(Mapping[str, int | float], manifest["counters"]),
+            tensors={Path(name).stem: safetensors.torch.load(content) for name, content in contents.items()},
+            blobs={name: blob.tobytes() for name, blob in blobs.items()},
+            documents=cast(Mapping[str, Json], manifest["documents"]),
+            config_digest=cast(str, manifest["config_digest"]),
+            created=cast(str, manifest["created"]),
+        )
+    except (KeyError, AttributeError, TypeError, ValueError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{path} is no checkpoint of Keisei, though its checksums are right: {error!r}"
+        ) from error
+
+
+def checkpoint_rank(name: str) -> tuple[int, int] | None:
+    """Where the name of a checkpoint stands among others, by update and attempt; None for any other name."""
+    match = _NAME.fullmatch(name)
+    return (int(match[1]), int(match[2] or 0)) if match else None
+
+
+def _free_name(directory: Path, update: int) -> str:
+    """A second checkpoint of one update gets a name of its own, for directories cannot be exchanged in one step."""
+    ranks = map(checkpoint_rank, os.listdir(directory)) if directory.is_dir() else ()
+    attempt = max((rank[1] + 1 for rank in ranks if rank and rank[0] == update), default=0)
+    return f"update-{update:09d}" + (f"-{attempt}" if attempt else "")
+
+
+def _serialised(checkpoint: Checkpoint) -> dict[str, bytes]:
+    contents = {
+        f"{group}.safetensors": safetensors.torch.save(
+            {name: _plain(tensor) for name, tensor in tensors.items()}
+        )
+        for group, tensors in checkpoint.tensors.items()
+    }
+    blobs = {name: np.frombuffer(blob, np.uint8) for name, blob in checkpoint.blobs.items()}
+    contents[f"{_BLOBS}.safetensors"] = safetensors.numpy.save(blobs)
+    return contents
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """A copy in main memory that shares nothing, since the format has no word for views and tied weights."""
+    return tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format)
+
+
+def _manifest(checkpoint: Checkpoint, contents: Mapping[str, bytes]) -> bytes:
+    manifest: dict[str, Json] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "game": checkpoint.game,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config_digest": checkpoint.config_digest,
+        "counters": dict(checkpoint.counters),
+        "documents": dict(checkpoint.documents),
+        "files": {
+            name: {"bytes": len(content), "sha256": sha256(content).hexdigest()}
+            for name, content in contents.items()
+        },
+    }
+    return _sealed(manifest)
+
+
+def _sealed(manifest: Mapping[str, Json]) -> bytes:
+    """The manifest as text, with the digest of the rest as its last entry."""
+    digest = sha256(_text(manifest)).hexdigest()
+    return _text({**manifest, "sha256": digest})
+
+
+def _text(document: Json) -> bytes:
+    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _verified_manifest(path: Path) -> dict[str, Json]:
+    content = _read(path)
+    try:
+        manifest = json.loads(content)
+        rest = {key: value for key, value in manifest.items() if key != "sha256"}
+        whole = content == _sealed(rest)
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise CheckpointError(
+            f"{path} is damaged: it is no JSON table; take an earlier checkpoint"
+        ) from error
+    if not whole:
+        raise CheckpointError(
+            f"{path} is damaged: it does not fit its own SHA-256; take an earlier checkpoint"
+        )
+    made_by = (manifest.get("format"), manifest.get("version"))
+    if made_by != (FORMAT, VERSION):
+        raise CheckpointVersionError(
+            f"{path} is of format {made_by[0]!r}, version {made_by[1]!r}; this version of Keisei reads {FORMAT!r}, "
+            f"version {VERSION}. Use the version of Keisei that wrote it"
+        )
+    return rest
+
+
+def _files(path: Path, manifest: Mapping[str, Json]) -> dict[str, Mapping[str, Json]]:
+    """The files that a manifest lists. Only plain names are taken: a manifest may not point outside."""
+    files = manifest.get("files")
+    if not isinstance(files, dict) or f"{_BLOBS}.safetensors" not in files:
+        raise CheckpointError(f"{path / MANIFEST} lists no files; it was not written by Keisei")
+    for name, entry in files.items():
+        stem, _, suffix = name.partition(".")
+        if not _GROUP.fullmatch(stem) or suffix != "safetensors" or not isinstance(entry, dict):
+            raise CheckpointError(f"{path / MANIFEST} lists {name!r}, which is no file of a checkpoint")
+    return files
+
+
+def _verified_file(path: Path, entry: Mapping[str, Json]) -> bytes:
+    content = _read(path)
+    if len(content) != entry.get("bytes"):
+        raise CheckpointError(
+            f"{path} is damaged: it has {len(content)} bytes where the manifest says {entry.get('bytes')}; "
+            f"take an earlier checkpoint"
+        )
+    if sha256(content).hexdigest() != entry.get("sha256"):
+        raise CheckpointError(
+            f"{path} is damaged: its SHA-256 is not the manifest's; take an earlier checkpoint"
+        )
+    return content
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error

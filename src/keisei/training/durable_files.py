@@ -1,0 +1,79 @@
+"""Files that are either all there or not there at all, whenever the process or the machine stops.
+
+New content is written beside the old, brought to the disk, and renamed into place: a rename is atomic, so a
+reader sees the old or the new and never half of one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file that must not exist yet, and wait until it is on the disk."""
+    with open(path, "xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_directory(path: Path) -> None:
+    """Wait until the names in a directory are on the disk; without it, a rename may be lost with the power."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Give a file new content in one step. What a crash leaves behind is overwritten by the next call."""
+    partial = path.with_name(f".partial-{path.name}")
+    try:
+        partial.unlink(missing_ok=True)
+        write_new(partial, content)
+        os.replace(partial, path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def replace_link(link: Path, target: str) -> None:
+    """Let a symbolic link point elsewhere in one step; it is never missing in between."""
+    partial = link.with_name(f".partial-{link.name}")
+    partial.unlink(missing_ok=True)
+    partial.symlink_to(target)
+    os.replace(partial, link)
+    sync_directory(link.parent)
+
+
+class AppendFile:
+    """A file that grows at its end, by whole pieces only: where the disk is full, half a piece is taken back.
+
+    Pieces are not brought to the disk one by one: they outlive the process, but perhaps not a power cut.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def append(self, content: bytes) -> None:
+        rest = memoryview(content)
+        size = os.fstat(self._descriptor).st_size
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:
+            os.ftruncate(self._descriptor, size)
+            raise
+
+    def last_byte(self) -> bytes:
+        """Empty where the file is."""
+        size = os.fstat(self._descriptor).st_size
+        return os.pread(self._descriptor, 1, size - 1) if size else b""
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,216 @@
+"""The numbers of each update, sent to everywhere they are looked for: ``run.db``, TensorBoard and the log.
+
+Names are those that users of Stable-Baselines3 know, with ``selfplay/`` and ``perf/`` beside them. A place that
+cannot be written to, as when the disk is full, does not stop the training: what it misses is kept for later up
+to a bound, what exceeds the bound is counted, and both are told.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, SupportsFloat
+
+from keisei.errors import RunDatabaseError, RunError
+from keisei.training.run_database import RunDatabase
+from keisei.training.run_directory import RunDirectory
+from keisei.training.run_log import RunLog, line_of
+from keisei.training.tensorboard_events import EventFile
+
+logger = logging.getLogger(__name__)
+
+TAGS: Mapping[str, str] = {
+    "rollout/ep_len_mean": "plies of a game",
+    "rollout/ep_rew_mean": "reward of a game, for the seat that moves first",
+    "train/loss": "the sum that is minimised",
+    "train/policy_gradient_loss": "its part for the policy",
+    "train/value_loss": "its part for the values",
+    "train/entropy_loss": "minus the entropy of the policy",
+    "train/approx_kl": "how far the policy moved in the update",
+    "train/clip_fraction": "share of decisions whose probability ratio was clipped",
+    "train/explained_variance": "share of the returns' variance that the values foretell",
+    "train/learning_rate": "step size of the optimiser",
+    "train/n_updates": "updates so far",
+    "time/fps": "transitions a second over the whole run",
+    "time/total_timesteps": "transitions so far",
+    "time/time_elapsed": "seconds of training so far, without those between a stop and a resumption",
+    "selfplay/games": "games finished in the update",
+    "selfplay/first_win_rate": "share of them that the first player won",
+    "selfplay/draw_rate": "share of them that were drawn",
+    "selfplay/truncation_rate": "share of them that reached the ply limit",
+    "perf/transitions_per_second": "in this update",
+    "perf/collect_seconds": "time spent on collecting",
+    "perf/learn_seconds": "time spent on learning",
+    "perf/queue_depth": "slabs that wait for the learner",
+    "perf/policy_lag": "updates between the weights that acted and those that learn",
+    "perf/worker_utilisation": "share of the time in which workers played",
+}
+"""The names the trainer uses; callbacks may add others of the form section/name."""
+
+BACKLOG = 1000
+"""Updates that are kept for a place that cannot be written to."""
+
+_TAG = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.:-]+)+")
+
+
+@dataclass(frozen=True)
+class UpdateMetrics:
+    """The numbers of one update."""
+
+    update: int
+    step: int
+    """Transitions so far."""
+    time: float
+    values: Mapping[str, float]
+
+
+class Sink(Protocol):
+    """A place for metrics. ``write`` raises ``OSError`` or ``RunDatabaseError`` where it cannot be done now."""
+
+    def write(self, updates: Sequence[UpdateMetrics]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class DatabaseSink:
+    """Rows in ``run.db``. The database belongs to the caller."""
+
+    def __init__(self, database: RunDatabase) -> None:
+        self._database = database
+
+    def write(self, updates: Sequence[UpdateMetrics]) -> None:
+        with self._database.batch():
+            for update in updates:
+                self._database.add_metrics(update.update, update.step, update.values, update.time)
+
+    def close(self) -> None:
+        """The caller closes the database."""
+
+
+class LogSink:
+    """Lines in ``log.jsonl``. The log belongs to the caller."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+
+    def write(self, updates: Sequence[UpdateMetrics]) -> None:
+        self._log.write_lines(
+            line_of("update", {"update": update.update, "step": update.step, "metrics": update.values})
+            for update in updates
+        )
+
+    def close(self) -> None:
+        """The caller closes the log."""
+
+
+class TensorBoardSink:
+    """Events for TensorBoard. The file is made with the first update, so an idle run leaves none."""
+
+    def __init__(self, run: RunDirectory, purge_step: int | None = None) -> None:
+        self._directory = run.tensorboard
+        self._purge_step = purge_step
+        self._file: EventFile | None = None
+
+    def write(self, updates: Sequence[UpdateMetrics]) -> None:
+        if self._file is None:
+            self._file = EventFile(self._directory, self._purge_step)
+        self._file.add_all((update.step, update.time, update.values) for update in updates)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+@dataclass
+class _Place:
+    """A sink, and what it has not taken yet."""
+
+    name: str
+    sink: Sink
+    backlog: list[UpdateMetrics] = field(default_factory=list)
+    problem: str = ""
+    dropped: int = 0
+
+    def offer(self, update: UpdateMetrics) -> None:
+        self.backlog.append(update)
+        if len(self.backlog) > BACKLOG:
+            del self.backlog[0]
+            self.dropped += 1
+        self.write()
+
+    def write(self) -> None:
+        if not self.backlog:
+            return
+        try:
+            self.sink.write(self.backlog)
+        except (OSError, RunDatabaseError) as error:
+            if not self.problem:
+                logger.warning(
+                    "metrics cannot be written to %s, and are kept for later: %s", self.name, error
+                )
+            self.problem = str(error)
+        else:
+            if self.problem:
+                logger.info("%s can be written to again; %d updates were lost", self.name, self.dropped)
+            self.problem = ""
+            self.backlog.clear()
+
+
+class MetricsWriter:
+    """Writes each update's numbers to all places.
+
+    ``resumed_step`` is the step of the checkpoint that the run goes on from: TensorBoard hides what came after
+    it. In ``run.db`` the same is done by ``RunDatabase.rewind``.
+    """
+
+    def __init__(
+        self, run: RunDirectory, database: RunDatabase, log: RunLog, resumed_step: int | None = None
+    ) -> None:
+        purge_step = None if resumed_step is None else resumed_step + 1
+        self._places = [
+            _Place("run.db", DatabaseSink(database)),
+            _Place("tensorboard", TensorBoardSink(run, purge_step)),
+            _Place("log.jsonl", LogSink(log)),
+        ]
+
+    def write(self, update: int, step: int, values: Mapping[str, SupportsFloat]) -> None:
+        """Numbers of one update; ``step`` counts transitions, and is the x-axis of every curve."""
+        numbers = {_checked_tag(name): _number(name, value) for name, value in values.items()}
+        record = UpdateMetrics(update, step, time.time(), numbers)
+        for place in self._places:
+            place.offer(record)
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """The places that cannot be written to at present, and why."""
+        return {place.name: place.problem for place in self._places if place.problem}
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """For each place, the updates that it will never show."""
+        return {place.name: place.dropped for place in self._places}
+
+    def close(self) -> None:
+        """Try once more to write what is left, and tell what could not be."""
+        for place in self._places:
+            place.write()
+            place.sink.close()
+            lost = place.dropped + len(place.backlog)
+            if lost:
+                logger.warning("%d updates are missing from %s: %s", lost, place.name, place.problem)
+
+
+def _checked_tag(name: str) -> str:
+    if not _TAG.fullmatch(name):
+        raise RunError(f"{name!r} cannot name a metric: write it as section/name, such as train/loss")
+    return name
+
+
+def _number(name: str, value: SupportsFloat) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise RunError(f"metric {name} is {value!r}; a metric is one number") from error

@@ -1,0 +1,280 @@
+"""``run.db``: what happened in a run, in SQLite, for everything that shows it.
+
+One process writes, in one transaction for each update; any number read meanwhile (write-ahead log), and each
+reader sees whole updates only. Every row knows its update, so that ``rewind`` can take back what a resumed run
+is going to do again.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import astuple, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from keisei.errors import RunDatabaseError
+from keisei.training.run_records import (
+    EvaluationRow,
+    GameRow,
+    MetricPoint,
+    Progress,
+    RatingRow,
+    WorkerEventRow,
+)
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x4B45_4953  # "KEIS": tells our database from anybody else's
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE metrics (
+    name TEXT NOT NULL, "update" INTEGER NOT NULL, step INTEGER NOT NULL, time REAL NOT NULL, value REAL,
+    PRIMARY KEY (name, "update")
+) WITHOUT ROWID;
+CREATE INDEX metrics_by_update ON metrics ("update");
+CREATE TABLE evaluations (
+    "update" INTEGER NOT NULL, step INTEGER NOT NULL, time REAL NOT NULL, player TEXT NOT NULL,
+    opponent TEXT NOT NULL, wins INTEGER NOT NULL, draws INTEGER NOT NULL, losses INTEGER NOT NULL,
+    score REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, elo REAL, elo_low REAL, elo_high REAL,
+    PRIMARY KEY ("update", player, opponent)
+) WITHOUT ROWID;
+CREATE TABLE games (
+    id INTEGER PRIMARY KEY, "update" INTEGER NOT NULL, time REAL NOT NULL, first TEXT NOT NULL,
+    second TEXT NOT NULL, score REAL NOT NULL, plies INTEGER NOT NULL, ending TEXT NOT NULL, record TEXT NOT NULL
+);
+CREATE INDEX games_by_update ON games ("update");
+CREATE TABLE ratings (
+    player TEXT NOT NULL, "update" INTEGER NOT NULL, time REAL NOT NULL, rating REAL NOT NULL, low REAL NOT NULL,
+    high REAL NOT NULL, games INTEGER NOT NULL, PRIMARY KEY (player, "update")
+) WITHOUT ROWID;
+CREATE TABLE worker_events (
+    id INTEGER PRIMARY KEY, "update" INTEGER NOT NULL, time REAL NOT NULL, worker INTEGER NOT NULL,
+    event TEXT NOT NULL, detail TEXT NOT NULL
+);
+CREATE INDEX worker_events_by_update ON worker_events ("update");
+"""
+_TABLES = ("metrics", "evaluations", "games", "ratings", "worker_events")
+
+Row = TypeVar("Row", EvaluationRow, GameRow, RatingRow, WorkerEventRow)
+_TABLE_OF = {
+    EvaluationRow: "evaluations",
+    GameRow: "games",
+    RatingRow: "ratings",
+    WorkerEventRow: "worker_events",
+}
+_WAIT_SECONDS = 30.0
+"""How long one process waits for another's transaction; those of the trainer take milliseconds."""
+
+
+class RunDatabase:
+    """A run's database. ``read_only`` is for everybody but the trainer; close it, or use it in a ``with``."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        with self._errors():
+            self._connection = _connect(path, read_only)
+        try:
+            self._prepare(read_only)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """All that is added inside is written in one transaction, or not at all. Batches may be nested."""
+        if self._in_batch():
+            yield
+            return
+        with self._errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            with self._errors():
+                self._connection.execute("COMMIT")
+        except BaseException:
+            if self._in_batch():  # some errors, such as a full disk, have rolled back already
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def add_metrics(
+        self, update: int, step: int, values: Mapping[str, float], at: float | None = None
+    ) -> None:
+        """The numbers of one update; a number that is already there for it is replaced. NaN is kept as NULL."""
+        now = time.time() if at is None else at
+        rows = [(name, update, step, now, float(value)) for name, value in values.items()]
+        self._write_many("INSERT OR REPLACE INTO metrics VALUES (?, ?, ?, ?, ?)", rows)
+
+    def add_evaluation(self, row: EvaluationRow) -> None:
+        self._add(EvaluationRow, [row])
+
+    def add_games(self, rows: Iterable[GameRow]) -> None:
+        self._add(GameRow, rows)
+
+    def add_ratings(self, rows: Iterable[RatingRow]) -> None:
+        self._add(RatingRow, rows)
+
+    def add_worker_event(self, row: WorkerEventRow) -> None:
+        self._add(WorkerEventRow, [row])
+
+    def set_meta(self, key: str, value: str) -> None:
+        self._write_many("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, value)])
+
+    def rewind(self, update: int) -> int:
+        """Take back everything after ``update``, which a resumed run does again. Gives the number of rows."""
+        with self.batch(), self._errors():
+            deletions = [
+                self._connection.execute(f'DELETE FROM {table} WHERE "update" > ?', (update,))
+                for table in _TABLES
+            ]
+        return sum(deletion.rowcount for deletion in deletions)
+
+    def meta(self, key: str) -> str | None:
+        rows = self._select("SELECT value FROM meta WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
+
+    def metric_names(self) -> list[str]:
+        return [str(name) for (name,) in self._select("SELECT DISTINCT name FROM metrics ORDER BY name")]
+
+    def metric(self, name: str, after_update: int = -1) -> list[MetricPoint]:
+        """One curve, in the order of updates; ``after_update`` asks for what is new since then."""
+        query = 'SELECT "update", step, time, value FROM metrics WHERE name = ? AND "update" > ? ORDER BY "update"'
+        return [
+            MetricPoint(update, step, at, math.nan if value is None else value)
+            for update, step, at, value in self._select(query, name, after_update)
+        ]
+
+    def latest_metrics(self) -> dict[str, float]:
+        """All numbers of the last update."""
+        query = 'SELECT name, value FROM metrics WHERE "update" = (SELECT MAX("update") FROM metrics)'
+        return {name: math.nan if value is None else value for name, value in self._select(query)}
+
+    def progress(self) -> Progress | None:
+        """How far the run has come; None before its first update."""
+        rows = self._select('SELECT "update", step, time FROM metrics ORDER BY "update" DESC LIMIT 1')
+        return Progress(*rows[0]) if rows else None
+
+    def evaluations(self, opponent: str | None = None) -> list[EvaluationRow]:
+        """Matches in the order of updates, against all opponents or against one."""
+        rest = 'WHERE ? IS NULL OR opponent = ? ORDER BY "update", player, opponent'
+        return self._rows(EvaluationRow, rest, opponent, opponent)
+
+    def games(self, limit: int = 100) -> list[GameRow]:
+        """The last games, newest first."""
+        return self._rows(GameRow, "ORDER BY id DESC LIMIT ?", limit)
+
+    def ratings(self) -> list[RatingRow]:
+        """The newest rating of each player, best first."""
+        newest = 'SELECT player, MAX("update") FROM ratings GROUP BY player'
+        return self._rows(RatingRow, f'WHERE (player, "update") IN ({newest}) ORDER BY rating DESC, player')
+
+    def rating_history(self, player: str) -> list[RatingRow]:
+        return self._rows(RatingRow, 'WHERE player = ? ORDER BY "update"', player)
+
+    def worker_events(self, limit: int = 100) -> list[WorkerEventRow]:
+        """The last events, newest first."""
+        return self._rows(WorkerEventRow, "ORDER BY id DESC LIMIT ?", limit)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> RunDatabase:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _add(self, cls: type[Row], rows: Iterable[Row]) -> None:
+        places = ", ".join("?" * len(fields(cls)))
+        statement = f"INSERT OR REPLACE INTO {_TABLE_OF[cls]} ({_columns(cls)}) VALUES ({places})"
+        self._write_many(statement, map(astuple, rows))
+
+    def _write_many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        with self.batch(), self._errors():
+            self._connection.executemany(statement, rows)
+
+    def _rows(self, cls: type[Row], rest: str, *values: object) -> list[Row]:
+        return [
+            cls(*row) for row in self._select(f"SELECT {_columns(cls)} FROM {_TABLE_OF[cls]} {rest}", *values)
+        ]
+
+    def _select(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._errors():
+            return self._connection.execute(query, values).fetchall()
+
+    def _in_batch(self) -> bool:
+        return self._connection.in_transaction
+
+    def _prepare(self, read_only: bool) -> None:
+        """Make the tables of a new database, and refuse one that is not ours or too new."""
+        ((version,),) = self._select("PRAGMA user_version")
+        ((application,),) = self._select("PRAGMA application_id")
+        ((tables,),) = self._select("SELECT COUNT(*) FROM sqlite_master")
+        if tables == 0 and version == 0 and not read_only:
+            with self._errors():
+                self._connection.executescript(
+                    f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA application_id = {APPLICATION_ID};"
+                    f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
+                )
+        elif tables == 0 and version == 0:
+            raise RunDatabaseError(
+                f"{self.path} is still empty; look again when the run has made its first update"
+            )
+        elif application != APPLICATION_ID:
+            raise RunDatabaseError(
+                f"{self.path} is a database, but not one of Keisei's; move it out of the run"
+            )
+        elif version > SCHEMA_VERSION:
+            raise RunDatabaseError(
+                f"{self.path} has schema {version}, this version of Keisei knows up to {SCHEMA_VERSION}. "
+                f"Use the version of Keisei that wrote it"
+            )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Say in our words what SQLite says in its own."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise RunDatabaseError(f"{self.path}: {error}. {_way_out(error)}") from error
+
+
+def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
+    mode = "ro" if read_only else "rwc"
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
+    )
+    try:
+        if not read_only:
+            connection.execute("PRAGMA journal_mode = WAL")
+            # Whatever kills the process, the database is whole; only a power cut may take the last updates with it.
+            connection.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _columns(cls: type[object]) -> str:
+    return ", ".join(f'"{field.name}"' for field in fields(cls))  # type: ignore[arg-type]
+
+
+def _way_out(error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        return "It is damaged: move it aside, and the run goes on with a new one; checkpoints are not touched"
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+        return "The disk is full or failing; what was written before is whole"
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return f"Another process has been writing for {_WAIT_SECONDS:.0f} s; only the trainer may write"
+    if name.startswith("SQLITE_READONLY"):
+        return "It was opened to read; only the trainer writes there"
+    if name.startswith("SQLITE_CANTOPEN"):
+        return "There is no such file, or it may not be opened"
+    return "See who may write there, and whether the run is used by one trainer only"

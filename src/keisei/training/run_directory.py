@@ -1,0 +1,257 @@
+"""The directory of a run: what lies where, who may write there, and how the run is doing.
+
+    runs/NAME/
+      config.yaml      the resolved configuration
+      state.json       running, finished, interrupted or failed
+      checkpoints/     see ``checkpoint_store``
+      run.db           metrics, games, ratings, worker events; see ``run_database``
+      log.jsonl        one JSON table a line
+      tensorboard/     event files
+      games/           records of games
+      lock             the process that trains it now
+
+Nothing here is overwritten without a word: a name that is taken is an error that tells the choices.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from keisei.config import Settings
+from keisei.errors import RunError, RunExistsError
+from keisei.training.durable_files import replace_file, sync_directory, write_new
+from keisei.training.run_lock import RunLock, lock_owner
+
+CONFIG = "config.yaml"
+STATE = "state.json"
+LOCK = "lock"
+_FOLDERS = ("checkpoints", "tensorboard", "games")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+Existing = Literal["refuse", "restart", "overwrite"]
+
+
+class RunState(Enum):
+    """How a run stands."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    FINISHED = "finished"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    state: RunState
+    since: str = ""
+    """When the state began, in ISO 8601 and UTC."""
+    detail: str = ""
+    """Why a run failed, or who is training it."""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """A run on disk. Make one with ``create`` or ``open``."""
+
+    path: Path
+
+    @classmethod
+    def create(
+        cls, root: Path, name: str, config: Mapping[str, Any] | Settings, existing: Existing = "refuse"
+    ) -> RunDirectory:
+        """Make ``root/name``. Where it exists: ``restart`` moves the old run aside, ``overwrite`` deletes it.
+
+        The directory appears as a whole, with its configuration in it, or not at all.
+        """
+        check_run_name(name)
+        path = root / name
+        text = _config_text(config)
+        root.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            _make_way(path, existing)
+        partial = root / f".partial-{name}-{os.getpid()}"
+        try:
+            _lay_out(partial, text)
+            os.rename(partial, path)  # fails where somebody else has made the run in the meantime
+        except OSError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise _exists(path) from None
+            raise RunError(f"cannot make run {path}: {error.strerror or error}") from error
+        sync_directory(root)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Open a run that exists, to go on with it or to read it."""
+        if not (path / CONFIG).is_file():
+            near = [run.name for run in list_runs(path.parent)]
+            known = f"; the runs in {path.parent} are {', '.join(near)}" if near else ""
+            raise RunError(f"{path} is no run: it has no {CONFIG}{known}")
+        return cls(path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def database(self) -> Path:
+        return self.path / "run.db"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def games(self) -> Path:
+        return self.path / "games"
+
+    def lock(self) -> RunLock:
+        """Hold the run for this process. Whoever writes into it does this first."""
+        return RunLock(self.path / LOCK)
+
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration, as it was written."""
+        path = self.path / CONFIG
+        try:
+            config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise RunError(
+                f"{path} cannot be read: {error}. Mend it by hand, or restore it from a copy"
+            ) from error
+        if not isinstance(config, dict):
+            raise RunError(f"{path} must hold a table of settings, got {config!r}")
+        return config
+
+    def change_config(self, config: Mapping[str, Any] | Settings) -> None:
+        """Write another configuration, as ``--set`` asks on a resumed run. The old one stays as config.1.yaml …"""
+        text = _config_text(config)
+        current = (self.path / CONFIG).read_bytes()
+        if text == current:
+            return
+        write_new(_free(self.path, "config.{}.yaml"), current)
+        replace_file(self.path / CONFIG, text)
+
+    def record_state(self, state: RunState, detail: str = "") -> None:
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        document = {"state": state.value, "since": since, "detail": detail}
+        replace_file(self.path / STATE, (json.dumps(document) + "\n").encode())
+
+    def status(self) -> RunStatus:
+        """How the run stands. A run whose trainer is gone without a word was interrupted, whatever it said last."""
+        owner = lock_owner(self.path / LOCK)
+        try:
+            document = json.loads((self.path / STATE).read_bytes())
+            status = RunStatus(RunState(document["state"]), document["since"], document["detail"])
+        except FileNotFoundError:
+            status = RunStatus(RunState.CREATED)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            return RunStatus(RunState.UNREADABLE, detail=f"{self.path / STATE}: {error}")
+        if owner is not None:
+            return RunStatus(RunState.RUNNING, owner.since, str(owner))
+        if status.state is RunState.RUNNING:
+            return RunStatus(RunState.INTERRUPTED, status.since, "the trainer ended without a word")
+        return status
+
+
+def list_runs(root: Path) -> list[RunDirectory]:
+    """All runs below a directory, by name. One that is damaged is listed too; its ``status`` tells."""
+    if not root.is_dir():
+        return []
+    return [RunDirectory(path) for path in sorted(root.iterdir()) if _is_run(path)]
+
+
+def check_run_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise RunError(
+            f"{name!r} cannot name a run: it is a directory's name of 1 to 100 letters, digits, '.', '_' and '-', "
+            f"and starts with a letter or digit"
+        )
+
+
+def config_digest(config: Mapping[str, Any] | Settings) -> str:
+    """SHA-256 of a configuration; the order of its keys does not matter."""
+    return sha256(json.dumps(_plain(config), sort_keys=True).encode()).hexdigest()
+
+
+def _is_run(path: Path) -> bool:
+    return not path.name.startswith(".") and (path / CONFIG).is_file()
+
+
+def _plain(config: Mapping[str, Any] | Settings) -> dict[str, Any]:
+    return config.model_dump(mode="json") if isinstance(config, Settings) else dict(config)
+
+
+def _config_text(config: Mapping[str, Any] | Settings) -> bytes:
+    """The configuration as YAML that reads back as the same configuration."""
+    plain = _plain(config)
+    try:
+        text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+        same = yaml.safe_load(text) == plain
+    except yaml.YAMLError as error:
+        raise RunError(f"the configuration cannot be written as YAML: {error}") from error
+    if not same:
+        raise RunError(
+            "the configuration changes when it is written as YAML; use lists, tables, texts and numbers"
+        )
+    return text.encode()
+
+
+def _lay_out(path: Path, config: bytes) -> None:
+    path.mkdir()
+    for folder in _FOLDERS:
+        (path / folder).mkdir()
+    write_new(path / CONFIG, config)
+    sync_directory(path)
+
+
+def _make_way(path: Path, existing: Existing) -> None:
+    """Move an old run aside or away, as asked; never one that is being trained, and never what is no run."""
+    if not _is_run(path):
+        if path.is_dir() and not os.listdir(path):
+            return
+        raise RunError(f"{path} is there and is no run of Keisei, so it is left alone; choose another --name")
+    if existing == "refuse":
+        raise _exists(path)
+    pattern = path.name + ".{}" if existing == "restart" else f".removed-{path.name}.{{}}"
+    with RunLock(path / LOCK) as lock:
+        moved = path.rename(_free(path.parent, pattern))
+        lock.path = moved / LOCK
+    if existing == "overwrite":
+        shutil.rmtree(moved)
+
+
+def _exists(path: Path) -> RunExistsError:
+    return RunExistsError(
+        f"run {path} exists. Go on with it: keisei train {path}; begin anew and keep it under another name: --restart; "
+        f"delete it and begin anew: --overwrite; or choose another --name"
+    )
+
+
+def _free(directory: Path, pattern: str) -> Path:
+    taken = set(os.listdir(directory))
+    numbers = range(1, len(taken) + 2)
+    return directory / next(name for number in numbers if (name := pattern.format(number)) not in taken)

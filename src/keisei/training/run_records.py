@@ -1,0 +1,92 @@
+"""The rows of ``run.db``, as those who read it get them. Fields are in the order of the table's columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MetricPoint:
+    """One number of one update."""
+
+    update: int
+    step: int
+    """Transitions learned from so far: the x-axis of every curve."""
+    time: float
+    """Seconds since 1970."""
+    value: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come."""
+
+    update: int
+    step: int
+    time: float
+
+
+@dataclass(frozen=True)
+class EvaluationRow:
+    """A match of a player against an opponent. Score and its 95 % interval are shares of the points."""
+
+    update: int
+    step: int
+    time: float
+    player: str
+    opponent: str
+    wins: int
+    draws: int
+    losses: int
+    score: float
+    low: float
+    high: float
+    elo: float | None = None
+    """The difference that the score stands for; None where it has no bound, as after wins only."""
+    elo_low: float | None = None
+    elo_high: float | None = None
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+
+@dataclass(frozen=True)
+class GameRow:
+    """One game and where its record lies."""
+
+    update: int
+    time: float
+    first: str
+    """Who moved first."""
+    second: str
+    score: float
+    """For the first player: 1 a win, 0.5 a draw, 0 a loss."""
+    plies: int
+    ending: str
+    record: str = ""
+    """A path inside the run directory; empty where the game was not kept."""
+
+
+@dataclass(frozen=True)
+class RatingRow:
+    """A player's strength with its 95 % interval, as it was after an update."""
+
+    player: str
+    update: int
+    time: float
+    rating: float
+    low: float
+    high: float
+    games: int
+
+
+@dataclass(frozen=True)
+class WorkerEventRow:
+    """Something that happened to a worker, such as a restart."""
+
+    update: int
+    time: float
+    worker: int
+    event: str
+    detail: str = ""

@@ -1,0 +1,159 @@
+"""The state of optimisers and random generators as named tensors and JSON, without pickle.
+
+``torch`` keeps an optimiser's state in nested tables with numbers for keys, tuples, tensors and plain values.
+``flatten`` takes the tensors out, under names such as ``state.0.exp_avg``, and leaves a document that JSON can
+hold; ``unflatten`` puts the two together again, exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from keisei.errors import CheckpointError
+from keisei.training.json_values import Json
+
+
+@dataclass(frozen=True, eq=False)
+class FlatState:
+    """A nested state, taken apart."""
+
+    tensors: Mapping[str, Tensor]
+    document: Json
+    """Where JSON has no word: ``{"tensor": name}``, ``{"tuple": […]}``, ``{"table": [[key, value], …]}`` and
+    ``{"float": "nan"}``."""
+
+
+def flatten(state: object) -> FlatState:
+    """Take a nested state apart. The tensors are copies, so training may go on while they are written."""
+    tensors: dict[str, Tensor] = {}
+    return FlatState(tensors, _document(state, "", tensors))
+
+
+def unflatten(flat: FlatState) -> object:
+    """The nested state, with tensors that share nothing with ``flat``."""
+    return _value(flat.document, flat.tensors)
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """A copy of all parameters and buffers, in main memory."""
+    return {name: _copy(tensor) for name, tensor in model.state_dict().items()}
+
+
+def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Fill a model, or raise ``CheckpointError`` where names or shapes differ and leave it as it was."""
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if expected != found:
+        differing = sorted({name for name, _ in expected.items() ^ found.items()})
+        raise CheckpointError(
+            f"the checkpoint was made by another network: {len(differing)} tensors differ, such as {differing[0]} "
+            f"(here {expected.get(differing[0])}, there {found.get(differing[0])}). Use the run's own configuration"
+        )
+    model.load_state_dict(dict(tensors))
+
+
+def flatten_optimizer(optimizer: Optimizer) -> FlatState:
+    return flatten(optimizer.state_dict())
+
+
+def load_optimizer(optimizer: Optimizer, flat: FlatState) -> None:
+    """Give an optimiser its saved state. Torch does not compare shapes, so that is done here."""
+    state = unflatten(flat)
+    if not isinstance(state, dict) or not {"state", "param_groups"} <= state.keys():
+        raise CheckpointError(
+            f"this is no state of an optimiser: it has {_keys(state)}, not state and param_groups"
+        )
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for index, entries in state["state"].items():
+        for name, value in entries.items():
+            fits = index < len(parameters) and _fits(value, parameters[index])
+            if not fits:
+                raise CheckpointError(
+                    f"the optimiser's {name} of parameter {index} does not fit the network; use the run's own "
+                    f"configuration"
+                )
+    try:
+        optimizer.load_state_dict(state)
+    except (ValueError, KeyError, IndexError) as error:
+        raise CheckpointError(
+            f"the optimiser of the checkpoint is not the one configured: {error}"
+        ) from error
+
+
+def random_tensors() -> dict[str, Tensor]:
+    """The state of torch's own generators. Games and sampling need none: their randomness is counter-based."""
+    states = {"torch": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states.update({f"cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())})
+    return states
+
+
+def load_random(states: Mapping[str, Tensor]) -> None:
+    """Take up the generators of the devices that are here; those of other devices are left alone."""
+    if "torch" in states:
+        torch.set_rng_state(states["torch"])
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        if f"cuda.{index}" in states:
+            torch.cuda.set_rng_state(states[f"cuda.{index}"], index)
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu").clone()
+
+
+def _fits(value: object, parameter: Tensor) -> bool:
+    """State is of the parameter's shape, or a single number such as Adam's step."""
+    return not isinstance(value, Tensor) or value.shape in (parameter.shape, torch.Size([]), torch.Size([1]))
+
+
+def _keys(state: object) -> str:
+    return ", ".join(map(str, state)) if isinstance(state, dict) else type(state).__name__
+
+
+def _document(value: object, path: str, tensors: dict[str, Tensor]) -> Json:
+    if isinstance(value, Tensor):
+        tensors[path] = _copy(value)
+        return {"tensor": path}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        items = [_document(item, _join(path, index), tensors) for index, item in enumerate(value)]
+        return items if isinstance(value, list) else {"tuple": items}
+    if isinstance(value, Mapping) and all(isinstance(key, str | int) for key in value):
+        return {"table": [[key, _document(item, _join(path, key), tensors)] for key, item in value.items()]}
+    raise CheckpointError(
+        f"{path or 'the state'} is {value!r}; only tensors, numbers, texts, lists, tuples and tables of them can be "
+        f"saved without pickle"
+    )
+
+
+def _join(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _value(document: Json, tensors: Mapping[str, Tensor]) -> object:
+    if isinstance(document, list):
+        return [_value(item, tensors) for item in document]
+    if not isinstance(document, dict):
+        return document
+    try:
+        ((kind, content),) = document.items()
+        if kind == "tensor":
+            return tensors[content].clone()
+        if kind == "float":
+            return float(content)
+        if kind == "tuple":
+            return tuple(_value(item, tensors) for item in content)
+        if kind == "table":
+            return {key: _value(item, tensors) for key, item in content}
+    except (TypeError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{document!r} does not describe a state: {error!r}") from error
+    raise CheckpointError(f"{kind!r} is no kind of value in a saved state; it was not written by Keisei")

@@ -1,0 +1,227 @@
+"""Matches: who sat where, which games count, which openings they had, and who is stronger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import keisei
+from keisei.errors import ConfigError
+from keisei.evaluation import MatchResult, Player, Tally, as_player, play_match, score_interval, shogi_record
+from keisei.evaluation.matches import usual_opening
+from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray, ObservationSpec
+from keisei.games.randomness import KeyedRandom
+from keisei.games.shogi import Board, csa, kif
+from keisei.games.single import Outcome, SingleGame
+from keisei.policies import Decision, Policy, RandomPolicy, Situation
+
+
+class Long(SingleGame):
+    """A game with two actions: 0 goes on, 1 ends it in favour of whoever plays it. Cut off after 12 plies."""
+
+    name = "long"
+    num_actions = 2
+    observation = ObservationSpec((1,), np.dtype(np.uint8))
+    zero_sum = True
+    max_plies = 12
+
+    def reset(self, rng: KeyedRandom) -> None:
+        self.to_move, self.over = 0, False
+
+    def legal(self, seat: int) -> list[int]:
+        return [0, 1]
+
+    def play(self, action: int, rng: KeyedRandom) -> None:
+        self.over = action == 1
+        self.to_move = 1 - self.to_move
+
+    def observe(self, seat: int) -> Array:
+        return np.zeros(1, np.uint8)
+
+    def outcome(self) -> Outcome | None:
+        return Outcome.win(1 - self.to_move) if self.over else None
+
+
+class Scripted:
+    """Ends the game at a ply that the number of the game gives, or never; and keeps a note of what it was asked."""
+
+    def __init__(self, ends_at: dict[int, int]) -> None:
+        self.ends_at = ends_at
+        self.asked: list[tuple[int, int, int, int]] = []
+
+    def act(self, situation: Situation, selected: IntArray | None = None) -> Decision:
+        assert selected is not None
+        rows = situation.rows
+        games = rows.game[selected] + situation.first_game
+        keys = zip(games, rows.episode[selected], rows.ply[selected], rows.seat[selected], strict=True)
+        self.asked += [tuple(map(int, key)) for key in keys]  # type: ignore[misc]
+        actions = [
+            int(self.ends_at.get(int(g), 99) <= p) for g, p in zip(games, rows.ply[selected], strict=True)
+        ]
+        empty = np.zeros(len(actions), np.float32)
+        return Decision(np.array(actions, np.int32), empty, empty)
+
+    def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
+        return np.zeros(len(observations), np.float32)
+
+
+def results(match: MatchResult) -> list[tuple[int, int, int, int, bool]]:
+    return [(game.pair, game.seat, game.result, game.plies, game.truncated) for game in match.games]
+
+
+@pytest.mark.parametrize("batch", [8, 3, 1])
+def test_every_game_counts_once_with_the_right_winner(batch: int) -> None:
+    """Game 0 is won at ply 0 by the first player, who begins it; and so on. Short games restart and are not
+    counted again; games that are cut off are draws."""
+    first, second = Scripted({0: 0, 1: 5, 4: 4}), Scripted({2: 3, 3: 2})
+    match = play_match(Long, None, Player("a", first), Player("b", second), 8, opening_plies=0, batch=batch)
+    assert results(match) == [
+        (0, 0, 1, 1, False),
+        (0, 1, 1, 6, False),
+        (1, 0, -1, 4, False),
+        (1, 1, -1, 3, False),
+        (2, 0, 1, 5, False),
+        (2, 1, 0, 12, True),
+        (3, 0, 0, 12, True),
+        (3, 1, 0, 12, True),
+    ]
+    assert match.tally() == Tally(3, 3, 2)
+    assert match.tally(0) == Tally(2, 1, 1)
+    assert match.tally(1) == Tally(1, 2, 1)
+    assert match.endings == {"finished": 5, "truncated": 3}
+    assert match.lengths == (1, 6, 4, 3, 5, 12, 12, 12)
+    assert match.mean_length == np.mean(match.lengths)
+    for player, own_seat in ((first, 0), (second, 1)):
+        assert all(episode == 0 for _, episode, _, _ in player.asked)  # nobody decides after the end
+        assert all(seat == (game + own_seat) % 2 for game, _, _, seat in player.asked)
+        assert len(player.asked) == len(set(player.asked))
+
+
+def test_pairs_have_one_opening_and_openings_differ() -> None:
+    match = play_match("shogi", {"max_plies": 12}, "random", "random", 40, 3, opening_plies=4, record=True)
+    openings = [game.actions[:4] for game in match.games]
+    for number, (game, opening) in enumerate(zip(match.games, openings, strict=True)):
+        assert (game.pair, game.seat) == divmod(number, 2)
+        assert opening == openings[2 * game.pair]
+        assert len(game.actions) == game.plies
+    assert len(set(openings)) == 20
+    assert all(a.actions != b.actions for a, b in pairwise(match.games))
+
+
+def test_openings_are_drawn_alike_from_all_legal_actions() -> None:
+    match = play_match(
+        "tictactoe", None, "random", "random", 3600, 5, opening_plies=1, record=True, batch=900
+    )
+    counts = Counter(game.actions[0] for game in match.games[::2])
+    assert sorted(counts) == list(range(9))
+    assert min(counts.values()) > 150
+    assert max(counts.values()) < 255
+
+
+def test_a_game_that_ends_in_its_opening_is_played_anew() -> None:
+    match = play_match(Long, {"max_plies": 30}, "random", "random", 400, 2, opening_plies=4, record=True)
+    assert min(match.lengths) == 5
+    assert all(len(game.actions) == game.plies and not any(game.actions[:4]) for game in match.games)
+    with pytest.raises(
+        ConfigError, match="end within the 9 random plies of their opening; lower opening_plies"
+    ):
+        play_match("tictactoe", None, "random", "random", 2, opening_plies=9)
+
+
+def test_the_usual_opening_decides_no_short_game() -> None:
+    assert [usual_opening(name, {}) for name in ("tictactoe", "connect-four", "shogi")] == [1, 4, 4]
+    assert usual_opening(Long, {}) == 0
+    assert play_match("tictactoe", None, "search:9", "random", 40).tally().losses == 0
+
+
+def test_the_same_arguments_give_the_same_games() -> None:
+    def match(seed: int, batch: int = 256) -> MatchResult:
+        return play_match("tictactoe", None, "greedy", "random", 30, seed, batch=batch, record=True)
+
+    assert match(1) == match(1)
+    assert match(1) == match(1, batch=7)
+    assert match(1).games != match(2).games
+
+
+@pytest.mark.parametrize(
+    ("game", "stronger", "weaker", "games", "least"),
+    [
+        ("shogi", "greedy", "random", 40, 0.85),
+        ("shogi", "search:1", "random", 40, 0.9),
+        ("shogi", "search:2", "greedy", 24, 0.85),
+        ("connect-four", "search:2", "random", 40, 0.8),
+    ],
+)
+def test_players_are_as_strong_as_their_names(
+    game: str, stronger: str, weaker: str, games: int, least: float
+) -> None:
+    tally = play_match(game, None, stronger, weaker, games, 1).tally()
+    assert tally.games == games
+    assert score_interval(tally).low > 0.7
+    assert tally.score > least
+
+
+def test_a_policy_against_itself_is_even() -> None:
+    tally = play_match("connect-four", None, RandomPolicy(), RandomPolicy(), 1000, 4).tally()
+    interval = score_interval(tally, 0.999)
+    assert interval.low < 0.5 < interval.high
+
+
+def test_players_by_text_policy_and_resolver() -> None:
+    spec = keisei.make_game("tictactoe").spec
+    policy = RandomPolicy()
+
+    def resolver(text: str, game: GameSpec) -> Policy | None:
+        assert game == spec
+        return policy if text == "runs/best" else None
+
+    assert as_player("search:2", spec).name == "search:2"
+    assert as_player(policy, spec) == Player("RandomPolicy", policy)
+    assert as_player("runs/best", spec, resolver) == Player("runs/best", policy)
+    match = play_match("tictactoe", None, "runs/best", "greedy", 4, resolver=resolver)
+    assert match.players == ("runs/best", "greedy")
+    for known in (resolver, None):
+        with pytest.raises(ConfigError, match=r"no player is named 'runs/worst'.*search:DEPTH"):
+            as_player("runs/worst", spec, known)
+
+
+def test_records_of_shogi_games() -> None:
+    match = play_match("shogi", {"max_plies": 200}, "search:1", "random", 4, 6, record=True)
+    for number, game in enumerate(match.games):
+        record = shogi_record(match, number)
+        assert len(record.moves) == game.plies
+        assert record.outcome is not None
+        assert record.outcome.termination.value == game.ending
+        black_won = (game.result > 0) == (game.seat == 0)
+        assert (record.outcome.winner is None) == (game.result == 0)
+        assert record.outcome.winner is None or (record.outcome.winner.name == "BLACK") == black_won
+        assert record.names[game.seat] == "search:1"
+        assert csa.loads(csa.dumps(record)).moves == record.moves
+        assert kif.loads(kif.dumps(record)).moves == record.moves
+    assert {game.ending for game in match.games} == {"no_legal_moves"}
+
+
+def test_records_know_the_start_and_the_cut() -> None:
+    start = "4k4/9/9/9/9/9/PPPPPPPPP/9/4K4 w - 1"
+    match = play_match("shogi", {"start": start, "max_plies": 9}, "random", "greedy", 2, record=True)
+    record = shogi_record(match, 1)
+    assert record.start == Board(start).sfen()
+    assert record.outcome is not None
+    assert (record.outcome.termination.value, record.outcome.winner) == ("max_plies", None)
+    silent = play_match("shogi", {"max_plies": 9}, "random", "greedy", 2)
+    with pytest.raises(ConfigError, match="record=True"):
+        shogi_record(silent, 0)
+
+
+def test_what_cannot_be_played() -> None:
+    with pytest.raises(ConfigError, match=r"games come in pairs.*play 8, not 7"):
+        play_match("tictactoe", None, "random", "random", 7)
+    with pytest.raises(ConfigError, match="games must be a whole number in 2"):
+        play_match("tictactoe", None, "random", "random", 0)
+    with pytest.raises(ConfigError, match="opening_plies must be a whole number"):
+        play_match("tictactoe", None, "random", "random", 2, opening_plies=-1)
+    with pytest.raises(ConfigError, match="a match has two players, and dummy has 1 seats"):
+        play_match("dummy", None, "random", "random", 2)

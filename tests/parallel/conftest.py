@@ -1,0 +1,34 @@
+"""Every test of parallel collection leaves nothing behind: no process, no shared memory."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Worker processes take over this path, and find the games of the tests on it.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from games_for_tests import keisei_mappings, worker_processes
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    before = keisei_mappings()
+    named = set(Path("/dev/shm").glob("*keisei*"))
+    yield
+    deadline = time.monotonic() + 10
+    while (worker_processes() or _mappings_in_use() > before) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert worker_processes() == []
+    assert _mappings_in_use() <= before
+    assert set(Path("/dev/shm").glob("*keisei*")) <= named
+
+
+def _mappings_in_use() -> int:
+    gc.collect()
+    return keisei_mappings()

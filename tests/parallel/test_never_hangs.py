@@ -1,0 +1,278 @@
+"""Whatever goes wrong ends in the right state or in a clear error, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from games_for_tests import (
+    BACKENDS,
+    TROUBLED,
+    is_running,
+    keisei_mappings,
+    manager_of,
+    pids_of,
+    until,
+    worker_processes,
+)
+
+from keisei.errors import CollectTimeoutError, NoWorkersError, ParallelError, WorkerStartError
+from keisei.parallel import ParallelManager
+
+RAISES = {"trouble": "raise", "at": 1}
+
+
+def collect_often(manager: ParallelManager) -> None:
+    for _ in range(20):
+        manager.collect_experiences(timeout=10)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_worker_that_always_fails_is_put_out_and_the_rest_go_on(backend: str) -> None:
+    options = {**RAISES, "games_from": 4, "games_below": 8}
+    manager = manager_of(TROUBLED, backend, options=options, num_workers=3, max_failures=3, seed=11)
+    with manager:
+        for _ in range(4):
+            assert len(manager.collect_experiences(target_steps=96)) >= 96, "the others play its share"
+        status = manager.get_status()
+        assert [worker.state for worker in status.workers] == ["running", "quarantined", "running"]
+        assert status.active_workers == 2
+        error = status.workers[1].last_error
+        assert "RuntimeError: trouble in the game" in error
+        assert "Traceback" in error
+        assert "seed 11, games 4 … 7, epoch 0, slab " in error
+        assert status.workers[1].restarts == 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_when_all_fail_collecting_raises_with_the_traceback(backend: str, mode: str) -> None:
+    manager = manager_of(TROUBLED, backend, options=RAISES, max_failures=2, mode=mode)
+    with manager, pytest.raises(NoWorkersError, match="RuntimeError: trouble in the game") as caught:
+        collect_often(manager)
+    assert "Traceback" in str(caught.value)
+    assert "worker 0: seed 0, games 0 … 3" in str(caught.value)
+
+
+def test_workers_that_vanish_without_a_word_are_put_out_too() -> None:
+    manager = manager_of(TROUBLED, options={"trouble": "exit", "at": 1}, max_failures=2)
+    with manager, pytest.raises(NoWorkersError, match="exit code 3"):
+        collect_often(manager)
+
+
+def test_a_hung_thread_is_put_out_and_the_rest_go_on(tmp_path: Path) -> None:
+    marker = tmp_path / "stall"
+    options = {"trouble": "stall", "at": 1, "games_below": 4, "marker": str(marker)}
+    with manager_of(TROUBLED, "thread", options=options, hang_timeout=0.3) as manager:
+        for _ in range(4):
+            assert len(manager.collect_experiences(target_steps=64)) >= 64
+        worker = manager.get_status().workers[0]
+        assert worker.state == "quarantined"
+        assert "no step for 0.3 s, and its thread cannot be ended" in worker.last_error
+        manager.remove_workers([0])
+        assert manager.add_workers() == [2], (
+            "its memory is not given to another, since it may still write there"
+        )
+    Path(f"{marker}.over").touch()
+
+
+def test_patience_has_an_end(tmp_path: Path) -> None:
+    """Where a hung worker may take long, the caller gets control back; nothing that was collected is lost."""
+    marker = tmp_path / "stall"
+    options = {"trouble": "stall", "at": 1, "games_below": 4, "marker": str(marker)}
+    with manager_of(TROUBLED, backend="inline") as calm:
+        expected = [calm.collect_experiences().digest() for _ in range(5)]
+    with manager_of(TROUBLED, options=options) as manager:
+        found = []
+        with pytest.raises(CollectTimeoutError, match=r"no worker made a step for 0\.4 s"):
+            found.extend(manager.collect_experiences(timeout=0.4).digest() for _ in range(5))
+        Path(f"{marker}.over").touch()
+        while len(found) < 5:
+            found.append(manager.collect_experiences().digest())
+    assert found == expected
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_start_that_fails_half_way_stops_the_others(backend: str) -> None:
+    manager = manager_of(TROUBLED, backend, options={"starts_below": 8}, num_workers=3)
+    with pytest.raises(WorkerStartError, match="RuntimeError: no game from 8 on starts") as caught:
+        manager.start_workers()
+    assert "worker 2 could not be started" in str(caught.value)
+    assert "Traceback" in str(caught.value)
+    assert worker_processes() == []
+    with pytest.raises(ParallelError, match="has been stopped"):
+        manager.collect_experiences()
+
+
+def test_a_game_that_starts_in_the_parent_only_is_an_error_at_once() -> None:
+    with (
+        pytest.raises(WorkerStartError, match="starts in one process alone"),
+        manager_of(TROUBLED, options={"only_starts_in": os.getpid()}),
+    ):
+        pass
+
+
+def test_workers_added_later_may_fail_without_harm() -> None:
+    with manager_of(TROUBLED, options={"starts_below": 8}) as manager:
+        manager.collect_experiences()
+        with pytest.raises(WorkerStartError, match="worker 2 could not be started"):
+            manager.add_workers()
+        assert manager.get_status().active_workers == 2
+        assert len(manager.collect_experiences()) == 64
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_stopping_in_the_middle_of_slabs(backend: str) -> None:
+    """Many slabs are ordered and none is read."""
+    options = {"step_seconds": 0.001}
+    manager = manager_of(TROUBLED, backend, options=options, mode="async", queue_maxsize=64)
+    manager.start_workers()
+    manager.collect_experiences(timeout=0)
+    assert manager.communicator.get_queue_info()["playing"] > 0
+    manager.stop_workers()
+    assert {worker.state for worker in manager.get_status().workers} == {"stopped"}
+
+
+def test_stopping_workers_that_hang_or_are_dead() -> None:
+    with manager_of(num_workers=3) as manager:
+        manager.collect_experiences()
+        first, second, third = pids_of(manager)
+        os.kill(first, signal.SIGSTOP)
+        os.kill(second, signal.SIGKILL)
+    assert until(lambda: not any(map(is_running, (first, second, third))))
+
+
+def test_a_learner_that_stops_reading_makes_workers_wait() -> None:
+    with manager_of(mode="async", queue_maxsize=3) as manager:
+        manager.collect_experiences(timeout=10)
+        members = manager.communicator.members
+        mapped = keisei_mappings()
+
+        def steps() -> list[int]:
+            return [int(member.memory.control[0]) for member in members]
+
+        def rests() -> bool:
+            before = steps()
+            time.sleep(0.2)
+            return steps() == before
+
+        assert until(rests), "workers wait when their slabs are full"
+        assert all(made <= 8 * (3 + 1) for made in steps()), "no more than the queue and the slab handed out"
+        assert keisei_mappings() == mapped
+        rested_at = sum(steps())
+        manager.collect_experiences(timeout=10)
+        assert until(lambda: sum(steps()) > rested_at), "and go on when it reads again"
+
+
+def test_long_queues_do_not_block_a_pipe() -> None:
+    """More orders than a pipe holds must not make manager and worker wait for each other."""
+    with manager_of(mode="async", queue_maxsize=3000, num_workers=1, experience_batch_size=4) as manager:
+        collected = 0
+        while collected < 8_000:
+            collected += len(manager.collect_experiences(timeout=20))
+        assert len(manager.collect_experiences(target_steps=2000, timeout=60)) >= 2000
+
+
+def test_experience_that_is_too_old_is_dropped_and_counted() -> None:
+    with manager_of(model={"hidden_dim": 8}, mode="async", max_policy_lag=1, queue_maxsize=4) as manager:
+        experiences = manager.collect_experiences(timeout=20)
+        assert until(lambda: all(int(m.memory.control[0]) >= 32 for m in manager.communicator.members))
+        for _ in range(3):
+            for parameter in manager.model.parameters():  # type: ignore[union-attr]
+                parameter.data.add_(0.01)
+            manager.sync_model_to_workers()
+        experiences = manager.collect_experiences(timeout=20)
+        assert (experiences.column("version") >= 3).all()
+        assert len(experiences) > 0
+        assert experiences.policy_lag <= 1
+        assert manager.get_status().drops.lagging >= 32
+
+
+SCRIPT = """
+    import sys, time
+    sys.path.insert(0, {folder!r})
+    from games_for_tests import TROUBLED, manager_of, pids_of
+
+    manager = manager_of(TROUBLED, options={{"step_seconds": 0.02}}, mode={mode!r}, num_workers=3)
+    with manager:
+        manager.collect_experiences(timeout=30)
+        print(*pids_of(manager), flush=True)
+        while True:
+            manager.collect_experiences(timeout=30)
+"""
+
+
+@contextmanager
+def running_script(mode: str, tmp_path: Path) -> Iterator[tuple[Any, list[int]]]:
+    """A program of its own, without a guard around its main part, in the middle of collecting."""
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(SCRIPT.format(folder=str(Path(__file__).parent), mode=mode)))
+    process = subprocess.Popen(
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        pids = [int(pid) for pid in process.stdout.readline().split()]
+        assert len(pids) == 3
+        yield process, pids
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def forkserver_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_workers_end_when_their_parent_is_killed(mode: str, tmp_path: Path) -> None:
+    with running_script(mode, tmp_path) as (process, pids):
+        everybody = [*pids, forkserver_of(pids[0])]
+        process.kill()
+        assert until(lambda: not any(map(is_running, everybody)), seconds=10)
+
+
+def test_workers_end_when_the_fork_server_is_killed_with_the_parent(tmp_path: Path) -> None:
+    with running_script("sync", tmp_path) as (process, pids):
+        os.kill(forkserver_of(pids[0]), signal.SIGKILL)
+        process.kill()
+        assert until(lambda: not any(map(is_running, pids)), seconds=10)
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    with running_script("sync", tmp_path) as (process, pids):
+        everybody = [*pids, forkserver_of(pids[0])]
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode != 0
+        assert errors.count("KeyboardInterrupt") >= 1
+        assert errors.count("Traceback") == 1, "only the program itself speaks of it, not its workers"
+        assert until(lambda: not any(map(is_running, everybody)), seconds=10)
+
+
+def learn_badly(manager: ParallelManager, pids: list[int]) -> None:
+    with manager:
+        manager.collect_experiences()
+        pids += pids_of(manager)
+        raise ZeroDivisionError
+
+
+def test_an_error_in_the_learner_stops_the_workers() -> None:
+    pids: list[int] = []
+    with pytest.raises(ZeroDivisionError):
+        learn_badly(manager_of(), pids)
+    assert len(pids) == 2
+    assert not any(map(is_running, pids))

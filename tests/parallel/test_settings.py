@@ -1,0 +1,170 @@
+"""Settings: the documents' names, their ranges, and sizes that must fit the game."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from games_for_tests import RELAY, manager_of
+
+from keisei.errors import ConfigError
+from keisei.parallel import EnvConfig, ParallelConfig, ParallelManager, WorkerOverride
+from keisei.parallel.config import MAX_WORKERS, usable_cores
+from keisei.policies import ModelConfig
+
+INLINE = {"num_workers": 1, "games_per_worker": 2, "experience_batch_size": 8, "enabled": False}
+
+
+def test_typed_settings_and_plain_dicts_are_the_same() -> None:
+    plain = ParallelManager({"game": "tictactoe"}, {"hidden_dim": 8}, INLINE)
+    typed = ParallelManager(
+        EnvConfig(game="tictactoe"), ModelConfig(hidden_dim=8), ParallelConfig.model_validate(INLINE)
+    )
+    assert (plain.env, plain.model_config, plain.config) == (typed.env, typed.model_config, typed.config)
+    with plain, typed:
+        assert plain.collect_experiences().digest() == typed.collect_experiences().digest()
+
+
+def test_sizes_may_be_given_or_left_out() -> None:
+    sizes = {"input_dim": 81 * 48, "hidden_dim": 8, "action_dim": 2187}
+    given = ParallelManager({"board_size": 9, "max_moves": 200}, sizes, INLINE)
+    left_out = ParallelManager({}, {"hidden_dim": 8}, INLINE)
+    assert given.spec.max_plies == 200
+    for manager in (given, left_out):
+        with manager:
+            assert len(manager.collect_experiences()) == 8
+
+
+def test_wrong_sizes_name_the_right_ones() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ParallelManager({}, {"input_dim": 81 * 14, "hidden_dim": 8, "action_dim": 100}, INLINE)
+    assert "input_dim = 1134" in str(caught.value)
+    assert "3888 numbers (48 x 9 x 9)" in str(caught.value)
+    assert "action_dim = 100: shogi has 2187 actions" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ({"board_size": 8}, "board_size = 8, but the board of shogi has size 9"),
+        ({"game": "tictactoe", "board_size": 9}, "the board of tictactoe has size 3"),
+        ({"game": "connect-four", "board_size": 6}, "the board of connect-four has size 7"),
+        ({"game": RELAY, "board_size": 4}, "relay has no board"),
+        ({"board_size": 0}, "board_size = 0: must be a whole number at least 1"),
+        ({"bord_size": 9}, "did you mean board_size?"),
+        ({"game": "shogy"}, "did you mean"),
+    ],
+)
+def test_a_board_size_must_be_the_games_own(env: dict[str, Any], message: str) -> None:
+    with pytest.raises(Exception, match=message.replace("?", r"\?")) as caught:
+        ParallelManager(env, None, INLINE)
+    assert caught.type.__module__ == "keisei.errors"
+
+
+@pytest.mark.parametrize("game", [{"board_size": 9}, {"game": "tictactoe", "board_size": 3}])
+def test_the_right_board_size_is_accepted(game: dict[str, Any]) -> None:
+    assert ParallelManager(game, None, INLINE).env.board_size == game["board_size"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("num_workers", [0, MAX_WORKERS + 1, "many", True]),
+        ("games_per_worker", [0, 1 << 20]),
+        ("max_game_length", [0]),
+        ("experience_batch_size", [0]),
+        ("episodes_per_worker", [-1]),
+        ("model_sync_interval", [0]),
+        ("worker_reset_interval", [-1]),
+        ("timeout", [0, -1]),
+        ("hang_timeout", [0]),
+        ("queue_maxsize", [0, 5000]),
+        ("use_shared_memory", ["perhaps"]),
+        ("compression_enabled", ["perhaps"]),
+        ("compression", ["zip"]),
+        ("use_threads", ["perhaps"]),
+        ("enabled", ["perhaps"]),
+        ("backend", ["ray-cluster"]),
+        ("mode", ["fast"]),
+        ("inference", ["gpu"]),
+        ("max_policy_lag", [-1]),
+        ("temperature", [0]),
+        ("epsilon", [-0.1, 1.1]),
+        ("scaling", ["always"]),
+        ("min_workers", [0]),
+        ("max_workers", [0]),
+        ("max_failures", [0]),
+        ("start_method", ["fork"]),
+        ("seed", [-1]),
+        ("worker_overrides", [{0: {"epsilon": 2}}, {0: {"speed": 1}}]),
+        ("seating", [{"opponents": [{"policy": "random", "share": 1.5}]}]),
+    ],
+)
+def test_values_out_of_range_are_errors_that_name_the_setting(name: str, wrong: list[Any]) -> None:
+    for value in wrong:
+        with pytest.raises(ConfigError, match=rf"parallel_config:\s+{name}"):
+            ParallelManager({}, None, {name: value})
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ParallelManager({}, None, {"num_workers": 0, "timeout": -1, "queue_size": 3})
+    text = str(caught.value)
+    assert text.startswith("3 problems in parallel_config:")
+    assert "queue_size: unknown setting; did you mean queue_maxsize?" in text
+
+
+def test_limits_must_fit_each_other() -> None:
+    with pytest.raises(ConfigError, match="max_workers = 1 is below min_workers = 2"):
+        ParallelManager({}, None, {"min_workers": 2, "max_workers": 1})
+
+
+def test_auto_takes_every_core() -> None:
+    assert ParallelConfig().workers == usable_cores()
+    assert ParallelConfig(num_workers=3).workers == 3
+    assert ParallelConfig(num_workers=3, max_workers=2).most_workers == 3
+
+
+def test_a_slab_has_whole_steps() -> None:
+    assert ParallelConfig(games_per_worker=10, experience_batch_size=64).slab_steps == 7
+    assert ParallelConfig(games_per_worker=64, experience_batch_size=8).slab_steps == 1
+
+
+def test_games_are_cut_off_where_the_settings_say() -> None:
+    for env, parallel, expected in [
+        ({"max_moves": 5}, {}, 5),
+        ({}, {"max_game_length": 6}, 6),
+        ({"max_moves": 5}, {"max_game_length": 6}, 5),
+    ]:
+        manager = manager_of("shogi", "inline", env=env, **parallel)
+        assert manager.spec.max_plies == expected
+        with manager:
+            experiences = manager.collect_experiences(target_steps=200)
+            assert experiences.column("ply").max() == expected - 1
+            assert experiences.column("truncated").any()
+
+
+def test_rewards_are_set_by_name() -> None:
+    env = {"reward_structure": {"ply_cost": 0.25}}
+    with manager_of("shogi", "inline", env=env) as manager:
+        assert (manager.collect_experiences().column("reward") != 0).any()
+    with pytest.raises(ConfigError, match="no_such_reward"):
+        manager_of("shogi", "inline", env={"reward_structure": {"no_such_reward": 1.0}})
+
+
+def test_overrides_leave_the_rest_as_it_is() -> None:
+    config = ParallelConfig(epsilon=0.25, worker_overrides={1: WorkerOverride(epsilon=0.0)})
+    assert config.override_of(0) == WorkerOverride()
+    with manager_of(backend="inline", epsilon=0.25, worker_overrides={1: {"epsilon": 0.0}}) as manager:
+        plans = [member.plan for member in manager.communicator.members]
+        assert [plan.epsilon for plan in plans] == [0.25, 0.0]
+        assert [plan.temperature for plan in plans] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("compression", ["half", "lossless"])
+def test_compressed_weights_reach_the_workers(compression: str) -> None:
+    settings = {"compression_enabled": True, "compression": compression}
+    with manager_of(model={"hidden_dim": 8}, **settings) as manager:
+        assert manager.synchronizer is not None
+        assert manager.synchronizer.compression == compression
+        assert set(manager.collect_experiences().column("version").tolist()) == {1}

@@ -1,0 +1,256 @@
+"""``run.db`` shows whole updates to everybody, survives its writer, and takes back what is done again."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from keisei.errors import RunDatabaseError
+from keisei.training.run_database import SCHEMA_VERSION, RunDatabase
+from keisei.training.run_records import EvaluationRow, GameRow, Progress, RatingRow, WorkerEventRow
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[RunDatabase]:
+    with RunDatabase(tmp_path / "run.db") as opened:
+        yield opened
+
+
+def evaluation(update: int, opponent: str = "random", elo: float | None = 190.8) -> EvaluationRow:
+    return EvaluationRow(
+        update, update * 10, 1.5, "learner", opponent, 7, 2, 1, 0.8, 0.6, 0.9, elo, 100.0, 300.0
+    )
+
+
+def fill(database: RunDatabase, update: int) -> None:
+    with database.batch():
+        database.add_metrics(
+            update, update * 10, {"train/loss": update / 2, "perf/fps": 100.0}, at=float(update)
+        )
+        database.add_evaluation(evaluation(update))
+        database.add_games(
+            [GameRow(update, 1.0, "learner", "random", 1.0, 30, "mate", f"games/{update}.kif")]
+        )
+        database.add_ratings([RatingRow("learner", update, 1.0, 1500.0 + update, 1400.0, 1600.0, update)])
+        database.add_worker_event(WorkerEventRow(update, 1.0, 3, "restart", "signal 9"))
+
+
+def rows(database: RunDatabase) -> dict[str, int]:
+    return {
+        "metrics": sum(len(database.metric(name)) for name in database.metric_names()),
+        "evaluations": len(database.evaluations()),
+        "games": len(database.games()),
+        "ratings": len(database.rating_history("learner")),
+        "worker_events": len(database.worker_events()),
+    }
+
+
+def test_what_is_added_is_read(database: RunDatabase) -> None:
+    fill(database, 1)
+    fill(database, 2)
+    assert database.metric_names() == ["perf/fps", "train/loss"]
+    assert [(p.update, p.step, p.time, p.value) for p in database.metric("train/loss")] == [
+        (1, 10, 1.0, 0.5),
+        (2, 20, 2.0, 1.0),
+    ]
+    assert [p.update for p in database.metric("train/loss", after_update=1)] == [2]
+    assert database.latest_metrics() == {"train/loss": 1.0, "perf/fps": 100.0}
+    assert database.progress() == Progress(2, 20, 2.0)
+    assert database.evaluations() == [evaluation(1), evaluation(2)]
+    assert database.evaluations()[0].games == 10
+    assert [game.record for game in database.games()] == ["games/2.kif", "games/1.kif"]
+    assert [game.update for game in database.games(limit=1)] == [2]
+    assert database.ratings() == [RatingRow("learner", 2, 1.0, 1502.0, 1400.0, 1600.0, 2)]
+    assert [row.rating for row in database.rating_history("learner")] == [1501.0, 1502.0]
+    assert database.worker_events(limit=1) == [WorkerEventRow(2, 1.0, 3, "restart", "signal 9")]
+
+
+def test_ratings_and_evaluations_of_many_players(database: RunDatabase) -> None:
+    database.add_ratings(
+        RatingRow(name, 1, 1.0, rating, 0.0, 1.0, 5) for name, rating in [("a", 1.0), ("b", 3.0)]
+    )
+    database.add_ratings([RatingRow("a", 2, 1.0, 2.0, 0.0, 1.0, 9)])
+    assert [(row.player, row.rating) for row in database.ratings()] == [("b", 3.0), ("a", 2.0)]
+    database.add_evaluation(evaluation(1, "search:1", elo=None))
+    database.add_evaluation(evaluation(1, "random"))
+    assert [row.opponent for row in database.evaluations()] == ["random", "search:1"]
+    assert database.evaluations("search:1") == [evaluation(1, "search:1", elo=None)]
+
+
+def test_numbers_that_are_none(database: RunDatabase) -> None:
+    database.add_metrics(1, 10, {"a/nan": math.nan, "a/inf": math.inf})
+    assert math.isnan(database.metric("a/nan")[0].value)
+    assert database.metric("a/inf")[0].value == math.inf
+    assert math.isnan(database.latest_metrics()["a/nan"])
+
+
+def test_meta(database: RunDatabase) -> None:
+    assert database.meta("game") is None
+    database.set_meta("game", "shogi")
+    database.set_meta("game", "go")
+    assert database.meta("game") == "go"
+
+
+def test_an_empty_run_has_made_no_progress(database: RunDatabase) -> None:
+    assert database.progress() is None
+    assert database.latest_metrics() == {}
+    assert database.metric("train/loss") == []
+
+
+def test_a_resumed_run_has_no_doubles(tmp_path: Path) -> None:
+    for first, last in [(1, 7), (5, 9), (9, 12)]:
+        with RunDatabase(tmp_path / "run.db") as database:
+            database.rewind(first - 1)
+            for update in range(first, last + 1):
+                fill(database, update)
+    with RunDatabase(tmp_path / "run.db", read_only=True) as database:
+        expected = dict.fromkeys(["evaluations", "games", "ratings", "worker_events"], 12)
+        assert rows(database) == {"metrics": 24, **expected}
+        assert [point.update for point in database.metric("train/loss")] == list(range(1, 13))
+
+
+def test_rewinding_tells_how_much_it_took_back(database: RunDatabase) -> None:
+    for update in (1, 2, 3):
+        fill(database, update)
+    assert database.rewind(1) == 12
+    assert rows(database) == {"metrics": 2, "evaluations": 1, "games": 1, "ratings": 1, "worker_events": 1}
+    assert database.rewind(1) == 0
+
+
+def half_an_update(database: RunDatabase, failure: Callable[[], object]) -> None:
+    with database.batch():
+        fill(database, 2)
+        failure()
+
+
+def test_an_update_that_fails_leaves_nothing(database: RunDatabase) -> None:
+    fill(database, 1)
+    with pytest.raises(ZeroDivisionError):
+        half_an_update(database, lambda: 1 / 0)
+    nameless = WorkerEventRow(2, 1.0, 0, None)  # type: ignore[arg-type]
+    with pytest.raises(RunDatabaseError, match=r"run\.db: NOT NULL"):
+        half_an_update(database, lambda: database.add_worker_event(nameless))
+    assert database.progress() == Progress(1, 10, 1.0)
+    fill(database, 2)
+    assert database.progress() == Progress(2, 20, 2.0)
+
+
+# Other processes
+
+WRITER = """
+import sys
+from pathlib import Path
+from keisei.training.run_database import RunDatabase
+database = RunDatabase(Path(sys.argv[1]))
+last = database.progress()
+update = last.update if last else 0
+while True:
+    update += 1
+    with database.batch():
+        database.add_metrics(update, update, {f"a/{name}": update for name in range(20)})
+    print(update, flush=True)
+"""
+
+
+def writer(path: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)
+
+
+def test_readers_see_whole_updates_while_another_process_writes(tmp_path: Path) -> None:
+    process = writer(tmp_path / "run.db")
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        seen = set()
+        with RunDatabase(tmp_path / "run.db", read_only=True) as reader:
+            for _ in range(100):
+                latest = reader.latest_metrics()
+                assert len(latest) == 20
+                assert len(set(latest.values())) == 1
+                seen.add(latest["a/0"])
+                process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate()
+    assert len(seen) > 10
+
+
+def test_kill_9_of_the_writer_loses_no_update_that_it_told_of(tmp_path: Path) -> None:
+    told = 0
+    for _ in range(5):
+        process = writer(tmp_path / "run.db")
+        try:
+            assert process.stdout is not None
+            for _ in range(7):
+                told = int(process.stdout.readline())
+        finally:
+            process.send_signal(signal.SIGKILL)
+            rest, _ = process.communicate()
+        told = int(rest.split(b"\n")[-2]) if b"\n" in rest else told
+        with RunDatabase(tmp_path / "run.db", read_only=True) as reader:
+            progress = reader.progress()
+            assert progress is not None
+            assert told <= progress.update <= told + 1
+            assert [p.update for p in reader.metric("a/7")] == list(range(1, progress.update + 1))
+
+
+def test_a_reader_cannot_write(database: RunDatabase) -> None:
+    with (
+        RunDatabase(database.path, read_only=True) as reader,
+        pytest.raises(RunDatabaseError, match="opened to read; only the trainer"),
+    ):
+        reader.set_meta("a", "b")
+
+
+# Files that are not what they should be
+
+
+def test_a_newer_schema_is_told(tmp_path: Path) -> None:
+    RunDatabase(tmp_path / "run.db").close()
+    connection = sqlite3.connect(tmp_path / "run.db")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    for read_only in (False, True):
+        with pytest.raises(
+            RunDatabaseError, match=r"run\.db has schema 2, .* knows up to 1\. Use the version"
+        ):
+            RunDatabase(tmp_path / "run.db", read_only=read_only)
+
+
+def test_a_foreign_database_is_left_alone(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "run.db")
+    connection.execute("CREATE TABLE recipes (name TEXT)")
+    connection.close()
+    with pytest.raises(RunDatabaseError, match="not one of Keisei's"):
+        RunDatabase(tmp_path / "run.db")
+
+
+def test_a_damaged_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run.db").write_bytes(os.urandom(4096))
+    with pytest.raises(RunDatabaseError, match=r"It is damaged: move it aside"):
+        RunDatabase(tmp_path / "run.db")
+
+
+def test_a_database_that_is_not_there_yet(tmp_path: Path) -> None:
+    with pytest.raises(RunDatabaseError, match="There is no such file"):
+        RunDatabase(tmp_path / "run.db", read_only=True)
+    assert not (tmp_path / "run.db").exists()
+    (tmp_path / "run.db").write_bytes(b"")
+    with pytest.raises(RunDatabaseError, match="still empty"):
+        RunDatabase(tmp_path / "run.db", read_only=True)
+    RunDatabase(tmp_path / "run.db").close()
+    RunDatabase(tmp_path / "run.db", read_only=True).close()
+
+
+def test_a_path_with_signs_of_an_address(tmp_path: Path) -> None:
+    path = tmp_path / "what? #1 100%.db"
+    RunDatabase(path).close()
+    assert path.exists()

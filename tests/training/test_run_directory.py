@@ -1,0 +1,283 @@
+"""A run directory is made as a whole, never overwritten in silence, and trained by one process at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keisei.config import Settings
+from keisei.errors import RunError, RunExistsError, RunLockedError
+from keisei.training.run_directory import RunDirectory, RunState, config_digest, list_runs
+from keisei.training.run_lock import Owner, RunLock, lock_owner
+
+CONFIG: dict[str, Any] = {
+    "game": {"name": "shogi"},
+    "ppo": {"learning_rate": 3e-05, "clip": None},
+    "text": "将棋",
+}
+
+
+class Example(Settings):
+    rate: float = 3e-05
+    path: Path = Path("a/b")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path / "runs", "first", CONFIG)
+
+
+def test_a_new_run_has_its_places_and_its_configuration(run: RunDirectory) -> None:
+    assert sorted(os.listdir(run.path)) == ["checkpoints", "config.yaml", "games", "tensorboard"]
+    assert RunDirectory.open(run.path).config() == CONFIG
+    assert run.status().state is RunState.CREATED
+    assert os.listdir(run.path.parent) == ["first"]
+
+
+def test_settings_are_written_as_they_read(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, "typed", Example())
+    assert Example.model_validate(run.config()) == Example()
+    assert config_digest(Example()) == config_digest({"path": "a/b", "rate": 3e-05})
+    assert config_digest(Example()) != config_digest(Example(rate=1.0))
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "../a", "-x", ".hidden", "a b", "a\n", "x" * 101, "é"]
+)
+def test_bad_names_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RunError, match="cannot name a run"):
+        RunDirectory.create(tmp_path / "runs", name, CONFIG)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("config", [{"a": (1, 2)}, {"a": object()}])
+def test_a_configuration_that_yaml_would_change_is_refused(tmp_path: Path, config: dict[str, Any]) -> None:
+    with pytest.raises(RunError, match="YAML"):
+        RunDirectory.create(tmp_path, "a", config)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_name_that_is_taken_names_the_choices(run: RunDirectory) -> None:
+    (run.games / "game.kif").write_text("kept")
+    with pytest.raises(RunExistsError) as caught:
+        RunDirectory.create(run.path.parent, "first", {"other": 1})
+    for choice in (f"keisei train {run.path}", "--restart", "--overwrite", "--name"):
+        assert choice in str(caught.value)
+    assert run.config() == CONFIG
+    assert (run.games / "game.kif").read_text() == "kept"
+
+
+def test_restart_moves_the_old_run_aside(run: RunDirectory) -> None:
+    root = run.path.parent
+    for number in (1, 2):
+        (run.games / "game.kif").write_text(f"run {number}")
+        again = RunDirectory.create(root, "first", {"number": number}, existing="restart")
+        assert again.config() == {"number": number}
+        assert os.listdir(again.games) == []
+    assert [old.name for old in list_runs(root)] == ["first", "first.1", "first.2"]
+    assert (root / "first.1" / "games" / "game.kif").read_text() == "run 1"
+    assert RunDirectory.open(root / "first.1").status().state is RunState.CREATED
+    RunDirectory.open(root / "first.1").lock().release()
+
+
+def test_overwrite_deletes_the_old_run(run: RunDirectory) -> None:
+    (run.games / "game.kif").write_text("gone")
+    again = RunDirectory.create(run.path.parent, "first", {"new": 1}, existing="overwrite")
+    assert os.listdir(again.games) == []
+    assert os.listdir(run.path.parent) == ["first"]
+
+
+@pytest.mark.parametrize("existing", ["refuse", "restart", "overwrite"])
+def test_what_is_no_run_is_left_alone(tmp_path: Path, existing: Any) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").write_text("years of work")
+    with pytest.raises(RunError, match="is no run of Keisei"):
+        RunDirectory.create(tmp_path, "thesis", CONFIG, existing)
+    assert (tmp_path / "thesis" / "chapter").read_text() == "years of work"
+    (tmp_path / "empty").mkdir()
+    assert RunDirectory.create(tmp_path, "empty", CONFIG, existing).config() == CONFIG
+
+
+@pytest.mark.parametrize("existing", ["restart", "overwrite"])
+def test_a_run_that_is_being_trained_is_not_moved(run: RunDirectory, existing: Any) -> None:
+    with run.lock(), pytest.raises(RunLockedError, match=f"process {os.getpid()}"):
+        RunDirectory.create(run.path.parent, "first", CONFIG, existing)
+    assert os.listdir(run.path.parent) == ["first"]
+
+
+def test_what_is_no_run_cannot_be_opened(run: RunDirectory) -> None:
+    with pytest.raises(RunError, match=r"second is no run: .* the runs in .* are first"):
+        RunDirectory.open(run.path.parent / "second")
+
+
+def test_a_changed_configuration_keeps_the_old_one(run: RunDirectory) -> None:
+    run.change_config(CONFIG)
+    assert not (run.path / "config.1.yaml").exists()
+    run.change_config({"a": 1})
+    run.change_config({"a": 2})
+    assert run.config() == {"a": 2}
+    assert (run.path / "config.2.yaml").read_text() == "a: 1\n"
+
+
+@pytest.mark.parametrize("text", ["a: [", "just a text", "\x00"])
+def test_a_damaged_configuration_is_named(run: RunDirectory, text: str) -> None:
+    (run.path / "config.yaml").write_text(text)
+    with pytest.raises(RunError, match=r"config\.yaml"):
+        run.config()
+
+
+# How a run stands
+
+
+def test_states_are_recorded_and_listed(run: RunDirectory) -> None:
+    RunDirectory.create(run.path.parent, "second", CONFIG).record_state(RunState.FAILED, "the loss is nan")
+    run.record_state(RunState.FINISHED)
+    (run.path.parent / "stray").mkdir()
+    states = {one.name: one.status() for one in list_runs(run.path.parent)}
+    assert {name: status.state for name, status in states.items()} == {
+        "first": RunState.FINISHED,
+        "second": RunState.FAILED,
+    }
+    assert states["second"].detail == "the loss is nan"
+    assert list_runs(run.path / "nowhere") == []
+
+
+def test_a_state_that_cannot_be_read_does_not_hide_the_other_runs(run: RunDirectory) -> None:
+    (run.path / "state.json").write_text('{"state": "dreaming"}')
+    status = list_runs(run.path.parent)[0].status()
+    assert status.state is RunState.UNREADABLE
+    assert "state.json" in status.detail
+
+
+def test_running_means_that_somebody_is_there(run: RunDirectory) -> None:
+    with run.lock():
+        run.record_state(RunState.RUNNING)
+        assert run.status().state is RunState.RUNNING
+        assert str(os.getpid()) in run.status().detail
+    assert run.status().state is RunState.INTERRUPTED
+
+
+# One trainer at a time
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from keisei.training.run_lock import RunLock
+lock = RunLock(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def holder(path: Path) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    return process
+
+
+def test_the_lock_of_another_process_holds_until_it_is_killed(run: RunDirectory) -> None:
+    process = holder(run.path / "lock")
+    try:
+        with pytest.raises(RunLockedError, match=rf"trained by process {process.pid} on .*another --name"):
+            run.lock()
+        assert run.status().state is RunState.RUNNING
+        process.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        # Not waited for yet: a zombie still has its number, but trains nothing.
+        assert lock_owner(run.path / "lock") is None
+        with run.lock() as lock:
+            assert lock.took_over is not None
+            assert lock.took_over.pid == process.pid
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_process_cannot_hold_a_run_twice(run: RunDirectory) -> None:
+    lock = run.lock()
+    with pytest.raises(RunLockedError):
+        run.lock()
+    lock.release()
+    lock.release()
+    again = run.lock()
+    lock.release()  # a lock of the past does not free the lock of today
+    with pytest.raises(RunLockedError):
+        run.lock()
+    again.release()
+
+
+def test_of_many_that_try_at_once_one_gets_a_stale_lock(run: RunDirectory) -> None:
+    stale = replace(Owner.this_process(), started="1")
+    (run.path / "lock").write_text(json.dumps(asdict(stale)))
+    reader, writer = os.pipe()
+    children = []
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            try:
+                RunLock(run.path / "lock")
+                os.write(writer, b"x")
+                signal.pause()  # alive, so that its lock counts
+            except RunLockedError:
+                os.write(writer, b".")
+            finally:
+                os._exit(0)
+        children.append(child)
+    told = b"".join(os.read(reader, 1) for _ in range(8))
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    os.close(reader)
+    os.close(writer)
+    assert sorted(told) == sorted(b"x.......")
+
+
+@pytest.mark.parametrize(
+    ("changes", "gone"),
+    [
+        ({}, False),
+        ({"started": "1"}, True),
+        ({"boot": "another"}, True),
+        ({"pid": 2**22 + 1}, True),
+        ({"host": "elsewhere"}, False),
+        ({"host": "elsewhere", "boot": "another"}, False),
+        ({"namespace": "pid:[1]"}, False),
+    ],
+)
+def test_who_is_certainly_gone(changes: dict[str, Any], gone: bool) -> None:
+    assert replace(Owner.this_process(), **changes).is_gone() is gone
+
+
+def test_a_lock_from_another_machine_tells_the_way_out(run: RunDirectory) -> None:
+    elsewhere = replace(Owner.this_process(), host="elsewhere")
+    (run.path / "lock").write_text(json.dumps(asdict(elsewhere)))
+    with pytest.raises(RunLockedError, match=r"on elsewhere.*if it is gone, delete .*/lock"):
+        run.lock()
+    (run.path / "lock").unlink()
+    run.lock().release()
+
+
+def test_a_lock_that_was_cut_short_is_free(run: RunDirectory) -> None:
+    (run.path / "lock").write_text('{"pid": 1')
+    run.lock().release()
+    assert (run.path / "lock").read_text() == ""
+
+
+def test_the_child_of_a_trainer_does_not_free_the_run(run: RunDirectory) -> None:
+    with run.lock() as lock:
+        child = os.fork()
+        if child == 0:
+            lock.release()
+            os._exit(0)
+        os.waitpid(child, 0)
+        with pytest.raises(RunLockedError):
+            run.lock()
