@@ -16,7 +16,8 @@ FORWARD = "forward"
 SAMPLING = "forward and sampling"
 LARGE_SLOTS = "shared memory, a slab a slot"
 SMALL_SLOTS = "shared memory, a step a slot"
-"""The stricter limit: a slot of one step stays in the caches, where a whole slab of large rows cannot."""
+"""Small slots stay in caches and cost more messages, large ones the other way round. Which is faster changes with
+the machine and its load, so both are measured."""
 QUEUES = {"steps": "queue of dicts", "episode": "queue of episodes"}
 NETWORK, RANDOM = "network", "random"
 

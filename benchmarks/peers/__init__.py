@@ -1,5 +1,5 @@
-"""Other people's collectors on the same games and with the same network, at settings
-from the published comparison where it has them. They run in a process of their own, and only where they are installed (the extra ``peers``).
+"""Other people's collectors on the same games and with the same network, at settings from the published comparison
+where it has them. They run in a process of their own, and only where they are installed (the extra ``peers``).
 
 The network, the drawing of legal actions and the dummy game are ours in all of them: what is compared is how
 experience comes from the games to the learner.

@@ -27,7 +27,7 @@ from keisei.policies.seating import Assignment, play
 Slots: TypeAlias = IntArray | slice
 """Where in a step of a slab the rows have their places."""
 ALL_SLOTS = slice(None)
-"""Rows come in the order of their slots. Where every slot acts, a slice says so: a list of them costs some 2 µs
+"""Rows come in the order of their slots. Where every slot acts, a slice says so: a list of them costs 1.4 µs
 more for each column that is written."""
 
 
