@@ -27,7 +27,7 @@ from keisei.native import core
 
 MODES = {"a": "legal moves and step", "b": "+ mask", "c": "+ planes", "d": "+ repetition"}
 MAX_PLIES = 512
-BATCH = 64
+BATCH = 256
 HAND_HEAVY = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1"
 
 
@@ -102,13 +102,13 @@ def _keisei(mode: str) -> Contender:
     planes = np.empty((BATCH, *game.spec.observation.shape), np.uint8)
 
     def play() -> int:
-        for _ in range(16):
+        for _ in range(4):
             if mode >= "b":
                 game.legal(out=mask)
             if mode >= "c":
                 game.observe(out=planes)
             game.step(game.random_actions())
-        return 16 * BATCH
+        return 4 * BATCH
 
     return lambda seconds: rate_of(play, seconds)
 

@@ -1,6 +1,7 @@
 // The positions that a game went through: what repetition, taking back and records need.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "position.h"
@@ -31,6 +32,7 @@ class History {
         checks_.clear();
         moves_.clear();
         captured_.clear();
+        filter_.fill(0);
         remember(p.key(), in_check);
     }
     void push(Move m, int captured, u64 key, bool in_check) {
@@ -44,11 +46,13 @@ class History {
         checks_.pop_back();
         moves_.pop_back();
         captured_.pop_back();
+        maybe_repeated_ = true;  // the filter forgets nothing, so from here on only the keys tell
     }
     const std::vector<Move>& moves() const { return moves_; }
 
     // How often the latest position stood before.
     int repetitions() const {
+        if (!maybe_repeated_) return 0;
         const std::vector<u64>& keys = keys_[moves_.size() & 1];
         const u64 key = keys.back();
         const std::size_t earlier = keys.size() - 1;
@@ -73,6 +77,12 @@ class History {
 
   private:
     void remember(u64 key, bool in_check) {
+        // Two bits of the key in a small filter: most positions are told to be new without a look at the others.
+        u64 &first = filter_[key >> 58 & 15], &second = filter_[key >> 48 & 15];
+        const u64 first_bit = u64(1) << (key >> 52 & 63), second_bit = u64(1) << (key >> 42 & 63);
+        maybe_repeated_ = (first & first_bit) && (second & second_bit);
+        first |= first_bit;
+        second |= second_bit;
         keys_[moves_.size() & 1].push_back(key);
         checks_.push_back(in_check);
     }
@@ -82,6 +92,8 @@ class History {
         return true;
     }
 
+    std::array<u64, 16> filter_{};
+    bool maybe_repeated_ = false;  // the latest position, by the filter
     std::vector<u64> keys_[2];  // by the parity of the ply: only every second position can be the same
     std::vector<u8> checks_;    // was the side to move in check?
     std::vector<Move> moves_;

@@ -182,7 +182,7 @@ class GameFactory(Protocol):
 
 def action_array(actions: Array | Sequence[int], rows: int, num_actions: int) -> IntArray:
     """Check shape, type and range of an array of actions, and give it as int32."""
-    array = np.asarray(actions)
+    array = actions if type(actions) is np.ndarray else np.asarray(actions)
     if array.shape != (rows,):
         raise ActionError(
             f"step takes one action for each of the {rows} decision rows, as an array of shape ({rows},); got "

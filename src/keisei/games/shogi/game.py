@@ -140,17 +140,20 @@ class ShogiGame:
 
     def step(self, actions: Array) -> Step:
         batch = self.batch
-        chosen = action_array(actions, batch, core.ACTIONS)
+        chosen = actions
+        if type(chosen) is not np.ndarray or chosen.dtype != np.int32 or chosen.shape != (batch,):
+            chosen = action_array(actions, batch, core.ACTIONS)
         rewards, scores = np.empty((batch, 2), np.float32), np.empty((batch, 2), np.float32)
         terminated, truncated = np.empty(batch, np.bool_), np.empty(batch, np.bool_)
         ending, plies = np.empty(batch, np.uint8), np.empty(batch, np.int32)
         final_game, final_seat = np.empty(batch, np.int32), np.empty(batch, np.int32)
         final_packed = np.empty((batch, core.PACKED_BYTES), np.uint8)
         finished = self._core.step(
-            chosen, rewards, terminated, truncated, ending, scores, plies,
+            np.ascontiguousarray(chosen), rewards, terminated, truncated, ending, scores, plies,
             final_game, final_seat, final_packed,
         )  # fmt: skip
         if finished < 0:
+            action_array(chosen, batch, core.ACTIONS)  # says so where an action is out of range
             self._refuse(-1 - finished, int(chosen[-1 - finished]))
         final = FinalRows(final_game[:finished], final_seat[:finished], final_packed[:finished].copy())
         return Step(rewards, terminated, truncated, ending, scores, plies, final)
