@@ -61,13 +61,13 @@ class Settings:
 
     rounds: int = 3
     seconds: float = 0.5
-    games_per_worker: int = 64
+    games_per_worker: int = 256
     games: tuple[str, ...] = GAMES
     peers: bool = False
     workers: tuple[int, ...] = field(default_factory=worker_counts)
     network: ModelConfig = MLP
-    slab: int = 4096
-    """Transitions that a worker hands over at once: our default."""
+    slab: int = 8192
+    """Transitions that a worker hands over at once; so many games want more than the default of 4096."""
 
     @property
     def steps(self) -> int:

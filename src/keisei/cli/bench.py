@@ -57,7 +57,7 @@ def collect(
     seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 0.5,
     games_per_worker: Annotated[
         int, typer.Option(min=1, help="Games that a worker plays side by side.")
-    ] = 64,
+    ] = 256,
     game: Annotated[CollectedGame | None, typer.Option(help="Measure one game only.")] = None,
     peers: Annotated[bool, typer.Option("--peers", help="Measure SB3, TorchRL and Gymnasium too.")] = False,
     as_json: Json = False,

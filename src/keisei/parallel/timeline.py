@@ -10,7 +10,7 @@ from pathlib import Path
 
 from keisei.experience.slab import SlabRecord
 
-CAPACITY = 100_000
+CAPACITY = 20_000
 """Events kept; older ones make room, so that a long run's memory stays flat."""
 
 
