@@ -25,15 +25,23 @@ ROUNDS = 12
 
 @contextmanager
 def killer(manager: ParallelManager, signals: list[signal.Signals], every: float) -> Iterator[list[int]]:
-    """Sends signals to random workers at random instants, for as long as the block lasts."""
+    """Sends signals to random workers at random instants, for as long as the block lasts. A worker is struck again
+    only after it has handed in something, or a slow machine would never get on."""
     over, hits, rng = threading.Event(), [0], random.Random(3)
+    slabs_when_struck: dict[int, int] = {}
 
     def strike() -> None:
         while not over.wait(every * rng.uniform(0.2, 1.8)):
-            pids = [m.handle.process_id for m in manager.communicator.members if (m.handle is not None)]
-            if pids:
-                with suppress(ProcessLookupError, TypeError):
-                    os.kill(rng.choice(pids), rng.choice(signals))
+            targets = [
+                member
+                for member in manager.communicator.members
+                if member.handle is not None and member.tally.slabs > slabs_when_struck.get(member.worker, -1)
+            ]
+            if targets:
+                member = rng.choice(targets)
+                slabs_when_struck[member.worker] = member.tally.slabs
+                with suppress(ProcessLookupError, TypeError, AttributeError):
+                    os.kill(member.handle.process_id, rng.choice(signals))
                     hits[0] += 1
 
     thread = threading.Thread(target=strike)

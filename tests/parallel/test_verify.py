@@ -208,7 +208,7 @@ def test_an_error_in_the_checking_process_reaches_the_caller() -> None:
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_soak_finds_nothing_and_leaves_nothing(mode: str) -> None:
     settings = SoakSettings(
-        game="connect-four", workers=2, games=4, duration=2.5, modes=("sync" if mode == "sync" else "async",)
+        game="connect-four", workers=2, games=4, duration=6, modes=("sync" if mode == "sync" else "async",)
     )
     shares: list[float] = []
     report = soak(settings, lambda share, toll, findings: shares.append(share))

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import Any, Literal
 
@@ -83,8 +84,7 @@ class ProcessBackend:
             usable = "forkserver" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
             start_method = "forkserver" if usable else "spawn"
         self._context: Any = multiprocessing.get_context(start_method)
-        if start_method == "forkserver":
-            self._context.set_forkserver_preload(PRELOAD)
+        self._forks = start_method == "forkserver"
 
     def start(self, plan: WorkerPlan, memory: WorkerMemory, manager: Manager) -> ProcessHandle:
         from keisei.parallel.backends.process_worker import worker_main
@@ -97,13 +97,36 @@ class ProcessBackend:
             name=f"keisei-worker-{plan.worker}",
             daemon=True,
         )
-        with nullcontext() if _names_main(plan) else _main_left_out():
+        with (
+            nullcontext() if _names_main(plan) else _main_left_out(),
+            _own_fork_server() if self._forks else nullcontext(),
+        ):
             process.start()
         theirs.close()
         return ProcessHandle(process, ours)
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         wait_for(handles, timeout)
+
+
+_FORK_SERVERS: dict[int, forkserver.ForkServer] = {}
+"""By process id: a process that was forked itself needs a server of its own."""
+
+
+@contextmanager
+def _own_fork_server() -> Iterator[None]:
+    """Start a process by a fork server of our own. The one that a program shares may have been started by somebody
+    else before, without our imports, and every worker would then import torch for two seconds."""
+    if os.getpid() not in _FORK_SERVERS:
+        server = forkserver.ForkServer()
+        server.set_forkserver_preload(PRELOAD)
+        _FORK_SERVERS[os.getpid()] = server
+    shared = forkserver.connect_to_new_process
+    forkserver.connect_to_new_process = _FORK_SERVERS[os.getpid()].connect_to_new_process
+    try:
+        yield
+    finally:
+        forkserver.connect_to_new_process = shared
 
 
 def _names_main(plan: WorkerPlan) -> bool:

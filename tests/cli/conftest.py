@@ -1,0 +1,16 @@
+"""Commands run within the tests' own process here: what they set for a whole process is set back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def same_log_levels() -> Iterator[None]:
+    logger = logging.getLogger("keisei.parallel")
+    before = logger.level
+    yield
+    logger.setLevel(before)

@@ -1,0 +1,32 @@
+"""Workers start quickly also where somebody else had a fork server first."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from multiprocessing import forkserver
+from pathlib import Path
+
+import pytest
+
+from keisei.parallel import ParallelManager
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc")
+
+
+def parent_of(process_id: int | None) -> int:
+    return int(Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def test_workers_come_from_a_fork_server_of_our_own() -> None:
+    other = multiprocessing.get_context("forkserver").Process(target=time.sleep, args=(0,))
+    other.start()  # the program's shared fork server runs now, without our imports
+    other.join()
+    settings = {"num_workers": 1, "games_per_worker": 2, "experience_batch_size": 16}
+    with ParallelManager({"game": "tictactoe"}, None, settings) as manager:
+        handle = manager.communicator.members[0].handle
+        assert handle is not None
+        server = parent_of(handle.process_id)
+    assert server != forkserver._forkserver._forkserver_pid
+    # It has imported what is heavy, so that a new worker need not.
+    assert "libtorch" in Path(f"/proc/{server}/maps").read_text()
