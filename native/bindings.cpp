@@ -49,6 +49,26 @@ Position unpacked(const nb::bytes& packed, Clock& clock) {
     return p;
 }
 
+// Counts in pieces of some tenths of a second, and lets Python look at signals (Ctrl-C) in between.
+constexpr int UNINTERRUPTED_DEPTH = 5;
+
+u64 interruptible_perft(Position& p, int depth) {
+    if (depth <= UNINTERRUPTED_DEPTH) {
+        nb::gil_scoped_release released;
+        return perft(p, depth);
+    }
+    MoveList list;
+    generate(p, p.checkers(), list);
+    u64 nodes = 0;
+    for (const Move m : list) {
+        const int captured = p.play(m);
+        nodes += interruptible_perft(p, depth - 1);
+        p.undo(m, captured);
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+    return nodes;
+}
+
 // One position and the moves that led to it, as the Python Board wants it.
 class Line {
   public:
@@ -104,7 +124,7 @@ class Line {
     u64 perft(int depth) const {
         if (depth < 0) throw std::invalid_argument("the depth is negative");
         Position p = position_;
-        return keisei::perft(p, depth);
+        return interruptible_perft(p, depth);
     }
     nb::bytes pack() const {
         if (const char* rule = position_.broken_rule(STRICT)) throw PositionError(rule);
@@ -292,7 +312,7 @@ void bind_position(nb::module_& m) {
         .def("action_of", [](const Line& l, int move) { return int(action_of(l.position().turn(), Move(move))); },
              "move"_a)
         .def("move_of", &Line::move_of, "action"_a)
-        .def("perft", &Line::perft, "depth"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("perft", &Line::perft, "depth"_a)
         .def("pack", &Line::pack)
         .def("copy", [](const Line& l) { return Line(l); });
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +41,19 @@ def test_deep_perft(sfen: str, depth: int, nodes: int) -> None:
 @pytest.mark.parametrize(("sfen", "depth", "nodes"), _cases(SLOW, 10**15))
 def test_very_deep_perft(sfen: str, depth: int, nodes: int) -> None:
     assert perft(sfen, depth) == nodes
+
+
+def test_a_deep_count_can_be_interrupted() -> None:
+    """As by Ctrl-C: a signal is looked at long before a count that would take hours is done."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGVTALRM, interrupt)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            perft("startpos", 9)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
