@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,9 +21,6 @@ from keisei.parallel.messages import (
     decode_reply,
 )
 from keisei.parallel.self_play_worker import Manager
-
-logger = logging.getLogger(__name__)
-
 
 START_SECONDS = 60.0
 """The longest a first start may take."""

@@ -36,7 +36,6 @@ class Supervisor:
         self._timeline = timeline
         self._max_failures = max_failures
         self._newest_version = newest_version
-        self.on_failure: Callable[[Member, str], None] = lambda member, error: None
 
     def pump(self, timeout: float) -> None:
         """Wait for events, act on them, and start the successors that are due."""
@@ -114,7 +113,6 @@ class Supervisor:
             if member.state is not WorkerState.PAUSED and member.state is not WorkerState.DRAINING:
                 member.state = WorkerState.FAILED
             logger.warning("worker %d died (%s) and is replaced", member.worker, _last_line(death.reason))
-        self.on_failure(member, death.reason)
 
 
 def _last_line(text: str) -> str:
