@@ -13,8 +13,8 @@ from keisei.parallel import Experiences
 from keisei.training.parallel import ParallelManager
 
 env_config = {"board_size": 9, "max_moves": 200}
-# Both sizes may be left out: the game knows them. Shogi shows 48 planes of 81 squares.
-model_config = {"input_dim": 81 * 48, "hidden_dim": 64, "action_dim": 2187}
+# Both sizes may be left out: the game knows them. Shogi shows 54 planes of 81 squares.
+model_config = {"input_dim": 81 * 54, "hidden_dim": 64, "action_dim": 2187}
 parallel_config = {
     "num_workers": 2,
     "games_per_worker": 10,

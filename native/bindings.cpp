@@ -274,6 +274,13 @@ nb::tuple plane_scales() {
     return nb::tuple(list);
 }
 
+// Hands and all that comes after them have one value on all squares.
+nb::tuple flat_planes() {
+    nb::list list;
+    for (int plane = OWN_HAND; plane < PLANES; ++plane) list.append(plane);
+    return nb::tuple(list);
+}
+
 void bind_position(nb::module_& m) {
     nb::class_<Line>(m, "Position")
         .def(nb::init<const nb::bytes&>(), "packed"_a)
@@ -398,6 +405,7 @@ NB_MODULE(KEISEI_MODULE, m) {
     m.attr("ACTIONS") = ACTIONS;
     m.attr("ENDINGS") = names(ENDING_NAMES, std::size(ENDING_NAMES));
     m.attr("PLANE_SCALES") = plane_scales();
+    m.attr("FLAT_PLANES") = flat_planes();
     m.attr("MAX_SEARCH_DEPTH") = MAX_SEARCH_DEPTH;
     m.attr("MATE") = MATE;
     bind_position(m);

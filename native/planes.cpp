@@ -83,19 +83,55 @@ inline void fill(u8* out, int value) {
     for (const int at : {0, 32, SQUARES - 32}) std::memcpy(out + at, block, sizeof block);
 }
 
+// The squares that at least one, two and three pieces of a side attack, its own pieces' squares included.
+struct Attacked {
+    Bitboard by[3];
+
+    void add(Bitboard b) {
+        by[2] |= by[1] & b;
+        by[1] |= by[0] & b;
+        by[0] |= b;
+    }
+};
+
+template <Color Us>
+Attacked attacked_by(const Position& p) {
+    const Bitboard occupied = p.occupied();
+    Attacked found;
+    const auto each = [&found](Bitboard pieces, auto attacks) {
+        for_each(pieces, [&](int square) { found.add(attacks(square)); });
+    };
+    found.add(forward<Us>(p.of(Us, PAWN)));  // all at once: no two pawns of a side attack the same square
+    each(p.of(Us, LANCE), [&](int square) { return lance_attacks(Us, square, occupied); });
+    each(p.of(Us, KNIGHT), [](int square) { return steps(Us, KNIGHT, square); });
+    each(p.of(Us, SILVER), [](int square) { return steps(Us, SILVER, square); });
+    each(p.of(Us, BISHOP), [&](int square) { return bishop_attacks(square, occupied); });
+    each(p.of(Us, ROOK), [&](int square) { return rook_attacks(square, occupied); });
+    each(p.golds(Us), [](int square) { return steps(Us, GOLD, square); });
+    each(p.of(Us, HORSE), [&](int square) { return bishop_attacks(square, occupied) | steps(Us, KING, square); });
+    each(p.of(Us, DRAGON), [&](int square) { return rook_attacks(square, occupied) | steps(Us, KING, square); });
+    found.add(steps(Us, KING, p.king(Us)));
+    return found;
+}
+
 template <bool Turned>
-void write_pieces(const Position& p, u8* out) {
+void write_board(const Position& p, u8* out) {
     constexpr Color us = Turned ? WHITE : BLACK;
     for (const Color c : {us, ~us})
         for (int t = PAWN; t < PIECE_TYPES; ++t, out += SQUARES) spread<Turned>(p.of(c, PieceType(t)), out);
+    for (const Attacked& attacked : {attacked_by<us>(p), attacked_by<~us>(p)})
+        for (const Bitboard b : attacked.by) {
+            spread<Turned>(b, out);
+            out += SQUARES;
+        }
 }
 
 }  // namespace
 
 void write_planes(const Position& p, const Clock& clock, bool in_check, int max_plies, u8* out) {
     const Color us = p.turn();
-    if (us == BLACK) write_pieces<false>(p, out);
-    else write_pieces<true>(p, out);
+    if (us == BLACK) write_board<false>(p, out);
+    else write_board<true>(p, out);
 
     const auto plane = [out](int index, int value) { fill(out + index * SQUARES, value); };
     for (int t = PAWN; t <= GOLD; ++t) plane(OWN_HAND + t - PAWN, p.hand(us, PieceType(t)));

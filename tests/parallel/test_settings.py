@@ -26,7 +26,7 @@ def test_typed_settings_and_plain_dicts_are_the_same() -> None:
 
 
 def test_sizes_may_be_given_or_left_out() -> None:
-    sizes = {"input_dim": 81 * 48, "hidden_dim": 8, "action_dim": 2187}
+    sizes = {"input_dim": 81 * 54, "hidden_dim": 8, "action_dim": 2187}
     given = ParallelManager({"board_size": 9, "max_moves": 200}, sizes, INLINE)
     left_out = ParallelManager({}, {"hidden_dim": 8}, INLINE)
     assert given.spec.max_plies == 200
@@ -39,7 +39,7 @@ def test_wrong_sizes_name_the_right_ones() -> None:
     with pytest.raises(ConfigError) as caught:
         ParallelManager({}, {"input_dim": 81 * 14, "hidden_dim": 8, "action_dim": 100}, INLINE)
     assert "input_dim = 1134" in str(caught.value)
-    assert "3888 numbers (48 x 9 x 9)" in str(caught.value)
+    assert "4374 numbers (54 x 9 x 9)" in str(caught.value)
     assert "action_dim = 100: shogi has 2187 actions" in str(caught.value)
 
 

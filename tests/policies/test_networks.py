@@ -122,11 +122,11 @@ def test_the_policy_head_can_be_chosen() -> None:
 
 def test_a_right_size_is_welcome_and_a_wrong_one_is_corrected() -> None:
     spec = spec_of("shogi")
-    build_network({**SMALL, "input_dim": 3888, "action_dim": 2187}, spec, seed=0)
+    build_network({**SMALL, "input_dim": 4374, "action_dim": 2187}, spec, seed=0)
     with pytest.raises(ConfigError) as caught:
         build_network(ModelConfig(input_dim=3726, action_dim=13527), spec, seed=0)
     message = str(caught.value)
-    assert "input_dim = 3726: an observation of shogi has 3888 numbers (48 x 9 x 9)" in message
+    assert "input_dim = 3726: an observation of shogi has 4374 numbers (54 x 9 x 9)" in message
     assert "action_dim = 13527: shogi has 2187 actions" in message
 
 

@@ -112,12 +112,17 @@ def _check_spec(game: Game) -> None:
         _need(
             isinstance(value, int) and value >= 1, f"spec.{name} must be an int of at least 1, got {value!r}"
         )
-    shape, scale = spec.observation.shape, spec.observation.scale
+    shape, scale, flat = spec.observation.shape, spec.observation.scale, spec.observation.flat
     _need(all(size >= 1 for size in shape), f"observation.shape must have positive sizes, got {shape}")
     _need(isinstance(spec.observation.dtype, np.dtype), "observation.dtype must be an np.dtype")
     _need(
         not scale or len(scale) == shape[0],
         f"observation.scale must be empty or have {shape[:1]} factors, got {len(scale)}",
+    )
+    planes = shape[0] if shape else 0
+    _need(
+        len(set(flat)) == len(flat) and all(0 <= plane < planes for plane in flat),
+        f"observation.flat must name planes from 0 to {planes - 1}, each once; got {flat}",
     )
     _need(
         spec.max_plies is None or spec.max_plies >= 1,
@@ -156,8 +161,12 @@ def _check_position(game: Game) -> None:
     spec, rows = game.spec, game.rows()
     count = len(rows)
     _check_rows(game, rows)
-    legal = game.legal()
-    _need_array("observe()", game.observe(), (count, *spec.observation.shape), spec.observation.dtype)
+    observed, legal = game.observe(), game.legal()
+    _need_array("observe()", observed, (count, *spec.observation.shape), spec.observation.dtype)
+    for plane in spec.observation.flat:
+        squares = observed[:, plane].reshape(count, -1)
+        same = (squares == squares[:, :1]).all()
+        _need(same, f"observation.flat names plane {plane}, whose squares must then have one value")
     _need_array("legal()", legal, (count, spec.num_actions), np.bool_)
     _need(legal.any(axis=1).all(), "every row must have at least one legal action")
     _need_array("pack()", game.pack(), (count, spec.packed_bytes), np.uint8)

@@ -36,6 +36,9 @@ class ObservationSpec:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     scale: tuple[float, ...] = ()
+    flat: tuple[int, ...] = ()
+    """Indices of the planes that have one value on all squares (hands, clocks); a network may read such
+    a plane from one square."""
 
     @property
     def size(self) -> int:

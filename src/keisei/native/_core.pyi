@@ -16,6 +16,8 @@ PLANES: int
 ACTIONS: int
 ENDINGS: tuple[str, ...]
 PLANE_SCALES: tuple[float, ...]
+FLAT_PLANES: tuple[int, ...]
+"""The planes that have one value on all squares."""
 MAX_SEARCH_DEPTH: int
 MATE: int
 """The score of a won game in ``search``, less one for each ply that it takes."""

@@ -7,7 +7,7 @@ import random
 import cshogi
 import numpy as np
 import pytest
-from cshogi.dlshogi import make_move_label
+from cshogi.dlshogi import FEATURES1_NUM, FEATURES2_NUM, make_input_features, make_move_label
 
 from keisei.errors import InvalidPositionError
 from keisei.games.shogi import Board
@@ -106,6 +106,28 @@ def test_action_labels_are_those_of_dlshogi() -> None:
     assert seen == set(range(27))
 
 
+def test_planes_of_pieces_and_attacks_are_those_of_dlshogi() -> None:
+    """It has 31 planes for each side: 14 of pieces, 14 of attacks by kind, which we leave out, 3 of attacks."""
+    rng = random.Random(4)
+    own_then_enemy = np.r_[0:14, 28:31, 14:28, 31:34]
+    planes = np.empty((1, 54, 9, 9), np.uint8)
+    features = [np.empty((count, 9, 9), np.float32) for count in (FEATURES1_NUM, FEATURES2_NUM)]
+    compared = crowded = 0
+    while compared < 2000:
+        setup = random_setup(rng)
+        try:
+            native = native_position(setup)
+        except InvalidPositionError:
+            continue
+        core.expand(np.frombuffer(native.pack(), np.uint8), 512, planes, None)
+        make_input_features(cshogi.Board(write_sfen(setup)), *features)
+        expected = features[0][np.r_[0:14, 28:31, 31:45, 59:62]]
+        np.testing.assert_array_equal(planes[0, own_then_enemy], expected, write_sfen(setup))
+        compared += 1
+        crowded += planes[0, 30].any() and planes[0, 33].any()
+    assert crowded > 300  # where three pieces of either side attack one square
+
+
 @pytest.mark.parametrize("build", BUILDS)
 def test_every_build_of_the_core_plays_the_same_games(build: str) -> None:
     if build == "avx2" and not core.cpu_has_avx2():
@@ -118,7 +140,7 @@ def test_every_build_of_the_core_plays_the_same_games(build: str) -> None:
 
 def _play_batch(module: object) -> tuple[np.ndarray, ...]:
     batch = module.Batch(8, 5, 0, Board().pack(), 256, True, 1, -1, 0, 0.001, 0.3, 0.99)  # type: ignore[attr-defined]
-    planes, masks = np.empty((150, 8, 48, 9, 9), np.uint8), np.empty((150, 8, 2187), np.bool_)
+    planes, masks = np.empty((150, 8, 54, 9, 9), np.uint8), np.empty((150, 8, 2187), np.bool_)
     packed, rewards = np.empty((150, 8, 64), np.uint8), np.empty((150, 8, 2), np.float32)
     actions = np.empty(8, np.int32)
     ints, flags = [np.empty(8, np.int32) for _ in range(3)], [np.empty(8, np.bool_) for _ in range(2)]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from keisei import check_game, make_game
+from keisei.errors import ContractError
 from keisei.games import Game, Step
 from keisei.games.shogi import BLACK, STARTING_SFEN, WHITE, Board, Color, Move, Termination
+from keisei.games.shogi.game import ShogiGame
 
 MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
 ROOKS_ALONE = "kr7/9/9/9/9/9/9/9/7RK b - 1"
@@ -61,10 +65,29 @@ def test_the_contract(options: dict[str, Any]) -> None:
     check_game("shogi", steps=100, **options)
 
 
+@pytest.mark.parametrize(
+    ("flat", "message"),
+    [
+        ((*range(34, 54), 33), "observation.flat names plane 33, whose squares must then have one value"),
+        ((34, 54), "observation.flat must name planes from 0 to 53, each once; got (34, 54)"),
+        ((34, -1), "observation.flat must name planes from 0 to 53"),
+        ((34, 34), "observation.flat must name planes from 0 to 53, each once"),
+    ],
+)
+def test_a_false_claim_of_flat_planes_is_found(flat: tuple[int, ...], message: str) -> None:
+    class Claims(ShogiGame):
+        def __init__(self, **arguments: Any) -> None:
+            super().__init__(**arguments)
+            self.spec = replace(self.spec, observation=replace(self.spec.observation, flat=flat))
+
+    with pytest.raises(ContractError, match=re.escape(message)):
+        check_game(Claims, steps=1, max_plies=20)
+
+
 def test_the_spec() -> None:
     spec = make_game("shogi").spec
     assert (spec.name, spec.seats, spec.num_actions, spec.packed_bytes) == ("shogi", 2, 2187, 64)
-    assert spec.observation.shape == (48, 9, 9)
+    assert spec.observation.shape == (54, 9, 9)
     assert spec.observation.dtype == np.uint8
     assert spec.max_plies == 512
     assert not spec.simultaneous

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,13 +25,16 @@ from keisei.games.shogi import (
     Color,
     Move,
     PieceType,
+    parse_square,
+    square_at,
     square_file,
     square_rank,
 )
 from keisei.native import core
 
 HAND_KINDS = [PieceType(code) for code in range(1, 8)]
-IN_CHECK, SEEN_ONCE, SEEN_TWICE, PROGRESS, WHITE_TO_MOVE, ONES = range(42, 48)
+OWN_ATTACKS, ENEMY_ATTACKS = slice(28, 31), slice(31, 34)
+IN_CHECK, SEEN_ONCE, SEEN_TWICE, PROGRESS, WHITE_TO_MOVE, ONES = range(48, 54)
 PAGE = Path(__file__).parents[3] / "docs" / "games" / "shogi.md"
 
 # The start, two crowded middle games, one with a great many pieces in hand, and a bare board.
@@ -43,22 +47,73 @@ STARTS = [
 ]
 
 
+# How black's pieces move, as (files, ranks): black plays towards rank 1. Some step, some run until they meet
+# a piece, horses and dragons do both.
+STRAIGHT = [(0, -1), (0, 1), (-1, 0), (1, 0)]
+DIAGONAL = [(-1, -1), (1, -1), (-1, 1), (1, 1)]
+LIKE_GOLD = [*STRAIGHT, (-1, -1), (1, -1)]
+STEPS = {
+    PieceType.PAWN: [(0, -1)],
+    PieceType.KNIGHT: [(-1, -2), (1, -2)],
+    PieceType.SILVER: [*DIAGONAL, (0, -1)],
+    PieceType.GOLD: LIKE_GOLD,
+    PieceType.KING: STRAIGHT + DIAGONAL,
+    PieceType.PRO_PAWN: LIKE_GOLD,
+    PieceType.PRO_LANCE: LIKE_GOLD,
+    PieceType.PRO_KNIGHT: LIKE_GOLD,
+    PieceType.PRO_SILVER: LIKE_GOLD,
+    PieceType.HORSE: STRAIGHT,
+    PieceType.DRAGON: DIAGONAL,
+}
+RUNS = {
+    PieceType.LANCE: [(0, -1)],
+    PieceType.BISHOP: DIAGONAL,
+    PieceType.ROOK: STRAIGHT,
+    PieceType.HORSE: DIAGONAL,
+    PieceType.DRAGON: STRAIGHT,
+}
+
+
+def attacked_from(board: Board, square: int) -> Iterator[int]:
+    """The squares that the piece on a square attacks, those of its own side included."""
+    piece = board.piece_at(square)
+    assert piece is not None
+    up = 1 if piece.color is BLACK else -1
+    for moves, reach in ((STEPS, 1), (RUNS, 8)):
+        for files, ranks in moves.get(piece.type, []):
+            for distance in range(1, reach + 1):
+                file = square_file(square) + up * files * distance
+                rank = square_rank(square) + up * ranks * distance
+                if not (1 <= file <= 9 and 1 <= rank <= 9):
+                    break
+                yield square_at(file, rank)
+                if board.piece_at(square_at(file, rank)) is not None:
+                    break
+
+
+def place(square: int, viewer: Color) -> tuple[int, int]:
+    """Where a plane shows a square: white sees the board turned half round."""
+    file, rank = square_file(square) - 1, square_rank(square) - 1
+    return (file, rank) if viewer is BLACK else (8 - file, 8 - rank)
+
+
 def planes_of(board: Board, seen: int, ply: int, max_plies: int) -> NDArray[np.uint8]:
-    """The 48 planes as docs/games/shogi.md tells them, one fact at a time."""
-    planes = np.zeros((48, 9, 9), np.uint8)
+    """The 54 planes as docs/games/shogi.md tells them, one fact at a time."""
+    planes = np.zeros((54, 9, 9), np.uint8)
     me, enemy = board.turn, board.turn.opponent
+    attackers: dict[Color, Counter[int]] = {BLACK: Counter(), WHITE: Counter()}
     for square in SQUARES:
         piece = board.piece_at(square)
-        if piece is None:
-            continue
-        file, rank = square_file(square), square_rank(square)
-        if me is WHITE:  # the board turned half round
-            file, rank = 10 - file, 10 - rank
-        first = 0 if piece.color is me else 14
-        planes[first + piece.type - 1, file - 1, rank - 1] = 1
+        if piece is not None:
+            first = 0 if piece.color is me else 14
+            planes[first + piece.type - 1, *place(square, me)] = 1
+            attackers[piece.color].update(attacked_from(board, square))
+    for first, side in ((28, me), (31, enemy)):
+        for square, count in attackers[side].items():
+            planes[first : first + min(count, 3), *place(square, me)] = 1
     for index, kind in enumerate(HAND_KINDS):
-        planes[28 + index] = board.hand(me).get(kind, 0)
-        planes[35 + index] = board.hand(enemy).get(kind, 0)
+        planes[34 + index] = board.hand(me).get(kind, 0)
+        planes[41 + index] = board.hand(enemy).get(kind, 0)
     planes[IN_CHECK] = board.is_check()
     planes[SEEN_ONCE] = seen >= 1
     planes[SEEN_TWICE] = seen >= 2
@@ -124,7 +179,7 @@ def test_planes_and_masks_are_an_obvious_reading_of_the_board(start: str) -> Non
 
 def test_random_play_fills_every_plane_for_both_colours() -> None:
     """Or the test above would show little."""
-    filled = np.zeros((2, 48), np.bool_)
+    filled = np.zeros((2, 54), np.bool_)
     for start in STARTS:
         game = make_game("shogi", batch=4, seed=3, start=start, max_plies=90)
         for _ in range(120):
@@ -133,6 +188,39 @@ def test_random_play_fills_every_plane_for_both_colours() -> None:
     rare = {SEEN_ONCE, SEEN_TWICE}  # see the next test
     missing = {(seat, plane) for seat, plane in np.argwhere(~filled) if plane not in rare}
     assert missing == {(0, WHITE_TO_MOVE)}
+
+
+def test_just_the_flat_planes_have_one_value_on_all_squares() -> None:
+    uneven = np.zeros(54, np.bool_)
+    for start in STARTS:
+        game = make_game("shogi", batch=4, seed=3, start=start, max_plies=90)
+        for _ in range(120):
+            squares = game.observe().reshape(4, 54, 81)
+            uneven |= (squares != squares[:, :, :1]).any(axis=(0, 2))
+            game.step(game.random_actions())
+    flat = game.spec.observation.flat
+    assert tuple(np.flatnonzero(~uneven)) == flat == tuple(range(34, 54))
+
+
+@pytest.mark.parametrize(
+    ("sfen", "square", "own", "enemy"),
+    [
+        ("4k4/9/9/9/9/4p4/4P4/4R4/4K4 b - 1", "5g", 1, 1),  # the rook protects the pawn
+        ("4k4/9/9/9/9/4p4/4P4/4R4/4K4 b - 1", "5f", 1, 0),  # the rook sees as far as its own pawn
+        ("4k4/9/9/9/9/4p4/4P4/4R4/4K4 w - 1", "5g", 1, 1),
+        ("4k4/9/9/9/9/4p4/4P4/4R4/4K4 w - 1", "5f", 0, 1),
+        ("4k4/9/4r4/9/9/9/9/4G4/4K4 b - 1", "4g", 1, 0),  # a pinned gold attacks all the same
+        ("4k4/9/4r4/9/9/9/9/4G4/4K4 b - 1", "5h", 1, 1),
+        ("4k4/9/4r4/9/9/9/9/4G4/4K4 b - 1", "5i", 1, 0),  # and hides its king from the rook
+        ("4k4/9/9/9/9/9/9/3SG4/3KL4 b - 1", "5g", 2, 0),  # the lance stands behind the gold
+        ("8k/9/9/9/9/3SPG3/9/9/K8 b - 1", "5e", 3, 0),
+        ("8k/9/9/9/9/3SPG3/5N3/9/K8 b - 1", "5e", 4, 0),  # more than three look like three
+    ],
+)
+def test_the_planes_of_attacks(sfen: str, square: str, own: int, enemy: int) -> None:
+    shown = make_game("shogi", start=sfen).observe()[0][:, *place(parse_square(square), Board(sfen).turn)]
+    assert shown[OWN_ATTACKS].tolist() == [own >= 1, own >= 2, own >= 3]
+    assert shown[ENEMY_ATTACKS].tolist() == [enemy >= 1, enemy >= 2, enemy >= 3]
 
 
 def test_the_planes_of_repetition() -> None:
@@ -172,7 +260,7 @@ def test_the_page_lists_every_plane_with_its_scale() -> None:
     scale = make_game("shogi").spec.observation.scale
     section = PAGE.read_text(encoding="utf-8").partition("## Observation")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\d+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", section, flags=re.MULTILINE)
-    assert [int(index) for index, _ in rows] == list(range(48))
+    assert [int(index) for index, _ in rows] == list(range(54))
     for (index, text), factor in zip(rows, scale, strict=True):
         above, _, below = text.strip().partition("/")
         assert float(above) / float(below or 1) == pytest.approx(factor), f"plane {index}"
@@ -236,7 +324,7 @@ def test_unpacking_is_exact_over_thousands_of_positions(start: str) -> None:
 
 def test_unpacking_nothing_gives_nothing() -> None:
     planes, masks = make_game("shogi").unpack(np.empty((0, 64), np.uint8))
-    assert planes.shape == (0, 48, 9, 9)
+    assert planes.shape == (0, 54, 9, 9)
     assert masks.shape == (0, 2187)
 
 
@@ -257,8 +345,8 @@ def test_arrays_that_hold_no_packed_rows(packed: NDArray[np.uint8]) -> None:
 
 def test_unpack_writes_only_into_memory_that_fits() -> None:
     game = make_game("shogi", batch=2)
-    with pytest.raises(GameError, match=r"unpack writes contiguous uint8 of shape \(2, 48, 9, 9\)"):
-        game.unpack(game.pack(), observations=np.empty((2, 48, 81), np.uint8))
+    with pytest.raises(GameError, match=r"unpack writes contiguous uint8 of shape \(2, 54, 9, 9\)"):
+        game.unpack(game.pack(), observations=np.empty((2, 54, 81), np.uint8))
     with pytest.raises(GameError, match=r"unpack writes contiguous bool of shape \(2, 2187\)"):
         game.unpack(game.pack(), legal=np.empty((2187, 2), np.bool_).T)
 

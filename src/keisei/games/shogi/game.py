@@ -176,11 +176,14 @@ class ShogiGame:
 
 
 def _spec(options: ShogiOptions) -> GameSpec:
+    planes = ObservationSpec(
+        (core.PLANES, 9, 9), np.dtype(np.uint8), scale=core.PLANE_SCALES, flat=core.FLAT_PLANES
+    )
     return GameSpec(
         name="shogi",
         seats=2,
         num_actions=core.ACTIONS,
-        observation=ObservationSpec((core.PLANES, 9, 9), np.dtype(np.uint8), core.PLANE_SCALES),
+        observation=planes,
         packed_bytes=core.PACKED_BYTES,
         zero_sum=options.zero_sum,
         max_plies=options.max_plies,
