@@ -70,11 +70,15 @@ Result Batch::judge(const Game& game) const {
     return {};
 }
 
+bool Batch::terminates(Ending ending) const {
+    return ending != UNFINISHED && (ending != MAX_PLIES || options_.limit_draws);
+}
+
 void Batch::pay(const Game& game, const Result& result, int material_before, float* rewards, float* scores) const {
     const Rewards& r = options_.rewards;
-    const bool terminated = result.ending != UNFINISHED && result.ending != MAX_PLIES;
+    const bool terminated = terminates(result.ending);
     // Ng, Harada and Russell (1999): the potential of a finished game is nothing, that of a cut one stays.
-    const float after = terminated ? 0 : float(game.material);
+    const float after = terminated && !r.keep_material ? 0 : float(game.material);
     const float shaping = r.material * (r.discount * after - float(material_before)) / WHOLE_SET;
     for (const Color seat : {BLACK, WHITE}) {
         const bool won = result.winner == seat;
@@ -100,8 +104,8 @@ int Batch::step(const int* actions, const StepOutput& out) {
         const Result result = judge(game);
         pay(game, result, material_before, out.rewards + 2 * i, out.scores + 2 * i);
         out.ending[i] = u8(result.ending);
-        out.truncated[i] = result.ending == MAX_PLIES;
-        out.terminated[i] = result.ending != UNFINISHED && result.ending != MAX_PLIES;
+        out.terminated[i] = terminates(result.ending);
+        out.truncated[i] = result.ending != UNFINISHED && !out.terminated[i];
         out.plies[i] = game.clock.ply;
         if (result.ending == UNFINISHED) continue;
         out.final_game[finished] = i;

@@ -16,11 +16,13 @@ struct Rewards {
     float ply_cost = 0;   // what each side pays for each ply
     float material = 0;   // weight of the potential: black's material less white's, 1 for a whole set
     float discount = 1;   // the learner's, so that the potential leaves the best policy as it is
+    bool keep_material = false;  // do not take the potential back where the rules end a game
 };
 
 struct Options {
     int max_plies = 512;
     bool declaration = false;  // a side that may declare a win by the 27-point rule on its turn does so
+    bool limit_draws = false;  // a game that reaches max_plies is a draw by rule, and not cut off
     Rewards rewards;
 };
 
@@ -74,6 +76,7 @@ class Batch {
     void play(Game& game, Move m) const;
     void refresh(Game& game) const;
     Result judge(const Game& game) const;
+    bool terminates(Ending ending) const;
     void pay(const Game& game, const Result& result, int material_before, float* rewards, float* scores) const;
 
     u64 seed_, first_game_;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "batch.h"
+#include "gather.h"
 #include "randomness.h"
 #include "sampling.h"
 #include "search.h"
@@ -329,15 +330,17 @@ void bind_batch(nb::module_& m) {
         .def(
             "__init__",
             [](Batch* self, int batch, u64 seed, u64 first_game, const nb::bytes& start, int max_plies, bool declaration,
-               float win, float loss, float draw, float ply_cost, float material, float discount) {
+               bool limit_draws, float win, float loss, float draw, float ply_cost, float material, float discount,
+               bool keep_material) {
                 if (batch < 1 || max_plies < 1 || max_plies > 0xffff)
                     throw std::invalid_argument("batch and max_plies must be at least 1");
                 Clock clock;
-                const Options options{max_plies, declaration, {win, loss, draw, ply_cost, material, discount}};
+                const Rewards rewards{win, loss, draw, ply_cost, material, discount, keep_material};
+                const Options options{max_plies, declaration, limit_draws, rewards};
                 new (self) Batch(batch, seed, first_game, unpacked(start, clock), options);
             },
-            "batch"_a, "seed"_a, "first_game"_a, "start"_a, "max_plies"_a, "declaration"_a, "win"_a, "loss"_a, "draw"_a,
-            "ply_cost"_a, "material"_a, "discount"_a)
+            "batch"_a, "seed"_a, "first_game"_a, "start"_a, "max_plies"_a, "declaration"_a, "limit_draws"_a,
+            "win"_a, "loss"_a, "draw"_a, "ply_cost"_a, "material"_a, "discount"_a, "keep_material"_a)
         .def("rows",
              [](const Batch& b, Array<int> seat, Array<int> episode, Array<int> ply) {
                  const std::size_t n = b.size();
@@ -393,11 +396,94 @@ void bind_batch(nb::module_& m) {
         .def("load", [](Batch& b, const nb::bytes& blob) { return b.load(std::string(blob.c_str(), blob.size())); });
 }
 
+template <typename Number>
+SparseRows gather_all(Array<const Number> observations, Array<const int> places, Array<const float> factors) {
+    const std::size_t rows = observations.ndim() ? observations.shape(0) : 0;
+    const std::size_t size = rows ? observations.size() / rows : 0, columns = places.size();
+    const int* const place = places.data();
+    const float* const factor = data(factors, columns, "factors");
+    for (std::size_t i = 0; i < columns && rows; ++i)
+        if (place[i] < 0 || std::size_t(place[i]) >= size)
+            throw std::out_of_range("a place is outside the observations");
+    nb::gil_scoped_release released;
+    return gather(observations.data(), int(rows), int(size), place, factor, int(columns));
+}
+
+void check_actions(const int* actions, std::size_t count, std::size_t limit) {
+    if (std::any_of(actions, actions + count, [=](int a) { return a >= 0 && std::size_t(a) >= limit; }))
+        throw std::out_of_range("an action is outside 0 … " + std::to_string(limit - 1));
+}
+
+SparseRows sparse_rows(Array<const int> columns, Array<const float> values, int width) {
+    const std::size_t rows = columns.ndim() ? columns.shape(0) : 0, count = rows ? columns.size() / rows : 0;
+    const int* const from = columns.data();
+    const float* const numbers = data(values, rows * count, "values");
+    check_actions(from, rows * count, width);
+    nb::gil_scoped_release released;
+    SparseRows result(width);
+    std::vector<int> kept(count), place(count);
+    for (std::size_t row = 0; row < rows; ++row) {
+        int found = 0;
+        for (std::size_t i = row * count; i < (row + 1) * count; ++i)
+            if (from[i] >= 0) kept[found] = from[i], place[found++] = int(i);
+        result.add_row(kept.data(), found, [&](int i) { return numbers[place[i]]; });
+    }
+    return result;
+}
+
+void score_all(Array<const float> features, Array<const float> weight, Array<const float> bias,
+               Array<const int> actions, Array<float> out, int threads) {
+    const std::size_t rows = actions.ndim() ? actions.shape(0) : 0, count = rows ? actions.size() / rows : 0;
+    const std::size_t width = bias.size() ? weight.size() / bias.size() : 0;
+    const float* const from = data(features, rows * width, "features");
+    const float* const matrix = data(weight, bias.size() * width, "weight");
+    float* const to = data(out, rows * count, "out");
+    check_actions(actions.data(), rows * count, bias.size());
+    nb::gil_scoped_release released;
+    score(from, matrix, bias.data(), actions.data(), int(rows), int(count), int(width), to, threads);
+}
+
+void list_all(Array<const bool> legal, Array<int> out) {
+    const std::size_t rows = out.ndim() ? out.shape(0) : 0;
+    const std::size_t actions = rows ? legal.size() / rows : 0, count = rows ? out.size() / rows : 0;
+    const bool* const mask = data(legal, rows * actions, "legal");
+    nb::gil_scoped_release released;
+    list_actions(reinterpret_cast<const u8*>(mask), int(rows), int(actions), int(count), out.data());
+}
+
+void bind_gather(nb::module_& m) {
+    nb::class_<SparseRows>(m, "SparseRows")
+        .def_static("gather", &gather_all<u8>, "observations"_a.noconvert(), "places"_a, "factors"_a)
+        .def_static("gather", &gather_all<float>, "observations"_a.noconvert(), "places"_a, "factors"_a)
+        .def(
+            "__init__",
+            [](SparseRows* self, Array<const int> columns, Array<const float> values, int width) {
+                new (self) SparseRows(sparse_rows(columns, values, width));
+            },
+            "columns"_a, "values"_a, "width"_a)
+        .def_prop_ro("shape", [](const SparseRows& s) { return nb::make_tuple(s.rows(), s.columns()); })
+        .def("transposed", &SparseRows::transposed, nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "times",
+            [](const SparseRows& s, Array<const float> dense, Array<float> out, int threads) {
+                const std::size_t width = dense.ndim() == 2 ? dense.shape(1) : 0;
+                const float* const from = data(dense, s.columns() * width, "dense");
+                float* const to = data(out, s.rows() * width, "out");
+                nb::gil_scoped_release released;
+                s.times(from, int(width), to, threads);
+            },
+            "dense"_a, "out"_a, "threads"_a);
+    m.def("list_actions", &list_all, "legal"_a, "out"_a);
+    m.def("score", &score_all, "features"_a, "weight"_a, "bias"_a, "actions"_a, "out"_a, "threads"_a);
+}
+
 }  // namespace
 }  // namespace keisei
 
 NB_MODULE(KEISEI_MODULE, m) {
     using namespace keisei;
+    // While Python shuts down, torch lets go of nothing that its graphs hold, and SparseRows are held by graphs.
+    nb::set_leak_warnings(false);
     nb::exception<PositionError>(m, "PositionError", PyExc_ValueError);
     m.attr("INSTRUCTION_SET") = KEISEI_ISA_NAME;
     m.attr("PACKED_BYTES") = PACKED_BYTES;
@@ -410,6 +496,7 @@ NB_MODULE(KEISEI_MODULE, m) {
     m.attr("MATE") = MATE;
     bind_position(m);
     bind_batch(m);
+    bind_gather(m);
     m.def("expand", &expand, "packed"_a, "max_plies"_a, "observations"_a.none(), "legal"_a.none());
     m.def("sample", &sample, "logits"_a, "legal"_a, "uniforms"_a, "temperature"_a, "epsilon"_a, "actions"_a,
           "log_probs"_a);

@@ -3,100 +3,156 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <system_error>
 #include <thread>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace keisei {
 namespace {
 
-// Written out as vectors: compilers keep a plain array of sums in memory, which takes four times as long. Processors
-// without AVX do each in two halves, which gives the same bits.
+// Sums are written out as vectors: compilers keep a plain array of them in memory, which takes four times as long.
+#if defined(__AVX2__)
 constexpr int LANES = 8;
+#else
+constexpr int LANES = 4;
+#endif
 typedef float Lanes __attribute__((vector_size(LANES * sizeof(float))));
 
-constexpr int BLOCK = 8;           // vectors that are summed side by side, in registers
-constexpr double ENOUGH = 500'000; // multiplications that are worth a thread
+inline Lanes lanes_at(const float* from) {
+    Lanes lanes;
+    std::memcpy(&lanes, from, sizeof lanes);
+    return lanes;
+}
 
-// Calls part(first, last) for slices of 0 … count, each in a thread; `ends` gives where a share of the work ends.
-template <typename Ends, typename Part>
-void share_out(double work, int threads, int count, Ends ends, Part part) {
+constexpr int BLOCK = 8;  // vectors that are summed side by side, in registers
+
+// Sums the first `Vectors` vectors of some rows of a matrix, each times a number.
+template <int Vectors>
+inline void sum_rows(const int* row, const float* value, std::size_t count, const float* matrix, int width,
+                     float* out) {
+    Lanes sums[Vectors] = {};
+    for (std::size_t i = 0; i < count; ++i) {
+        const float* const from = matrix + std::size_t(row[i]) * width;
+#pragma GCC unroll 8
+        for (int v = 0; v < Vectors; ++v) sums[v] += lanes_at(from + v * LANES) * value[i];
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) std::memcpy(out + v * LANES, &sums[v], sizeof sums[v]);
+}
+
+// What is left of a row beyond its vectors: one number of each row.
+inline void sum_numbers(const int* row, const float* value, std::size_t count, const float* matrix, int width,
+                        float* out) {
+    float sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += matrix[std::size_t(row[i]) * width] * value[i];
+    *out = sum;
+}
+
+// In 32 sums that are then added in pairs, so that every build rounds alike.
+inline float dot(const float* a, const float* b, int width) {
+    constexpr int SUMS = 32;
+    Lanes sums[SUMS / LANES] = {};
+    const auto add = [&sums](const float* x, const float* y) {
+#pragma GCC unroll 8
+        for (int v = 0; v < SUMS / LANES; ++v) sums[v] += lanes_at(x + v * LANES) * lanes_at(y + v * LANES);
+    };
+    int at = 0;
+    for (; at + SUMS <= width; at += SUMS) add(a + at, b + at);
+    if (at < width) {
+        float x[SUMS] = {}, y[SUMS] = {};
+        std::copy(a + at, a + width, x);
+        std::copy(b + at, b + width, y);
+        add(x, y);
+    }
+#pragma GCC unroll 8
+    for (int half = SUMS / LANES / 2; half; half /= 2)
+#pragma GCC unroll 8
+        for (int v = 0; v < half; ++v) sums[v] += sums[v + half];
+    float sum[LANES];
+    std::memcpy(sum, &sums[0], sizeof sum);
+    for (int half = LANES / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+    return sum[0];
+}
+
+constexpr double ENOUGH = 500'000;  // multiplications that are worth a thread
+
+// Calls part(first, last) for slices of 0 … count, in several threads; row_at gives where a share of the work ends.
+template <typename RowAt, typename Part>
+void share_out(double work, int threads, int count, RowAt row_at, Part part) {
     const int shares = std::clamp(int(work / ENOUGH), 1, std::max(threads, 1));
     std::vector<std::thread> others;
+    others.reserve(shares);
     int first = 0;
     for (int share = 1; share < shares; ++share) {
-        const int last = ends(double(share) / shares);
-        others.emplace_back(part, first, last);
+        const int last = row_at(double(share) / shares);
+        try {
+            others.emplace_back(part, first, last);
+        } catch (const std::system_error&) {
+            part(first, last);  // there are no more threads to be had
+        }
         first = last;
     }
     part(first, count);
     for (std::thread& other : others) other.join();
 }
 
-// Sums the first `Vectors` vectors of some rows of a matrix, each times a number.
-template <int Vectors>
-inline void sum_rows(const int* row, const float* value, std::size_t count, const float* matrix, int width, float* out) {
-    Lanes sums[Vectors] = {};
-    for (std::size_t i = 0; i < count; ++i) {
-        const float* const from = matrix + std::size_t(row[i]) * width;
-#pragma GCC unroll 8
-        for (int v = 0; v < Vectors; ++v) {
-            Lanes lanes;
-            std::memcpy(&lanes, from + v * LANES, sizeof lanes);
-            sums[v] += lanes * value[i];
-        }
+// A bit for each of 64 bytes: whether it is not 0.
+inline u64 set_bytes(const u8* bytes) {
+    u64 mask = 0;
+#if defined(__AVX2__)
+    for (const int at : {0, 32}) {
+        __m256i half;
+        std::memcpy(&half, bytes + at, sizeof half);
+        const u32 empty = u32(_mm256_movemask_epi8(_mm256_cmpeq_epi8(half, _mm256_setzero_si256())));
+        mask |= u64(u32(~empty)) << at;
     }
-#pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) std::memcpy(out + v * LANES, &sums[v], sizeof sums[v]);
-}
-
-float dot(const float* a, const float* b, int width) {
-    Lanes sums[4] = {};
-    int at = 0;
-    const auto add = [&](int i) {
-        Lanes x, y;
-        std::memcpy(&x, a + at, sizeof x);
-        std::memcpy(&y, b + at, sizeof y);
-        sums[i] += x * y;
-        at += LANES;
-    };
-    while (at + 4 * LANES <= width) add(0), add(1), add(2), add(3);
-    while (at + LANES <= width) add(0);
-    const Lanes lanes = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    float sum = 0;
-    for (int i = 0; i < LANES; ++i) sum += lanes[i];
-    for (; at < width; ++at) sum += a[at] * b[at];
-    return sum;
-}
-
-// Most inputs are 0, so that bytes are passed over by eights.
-template <typename Found>
-void for_each_set(const u8* numbers, int count, Found found) {
-    int at = 0;
-    for (; at + 8 <= count; at += 8) {
+#else
+    constexpr u64 low = 0x7f7f7f7f7f7f7f7f;
+    for (int at = 0; at < 64; at += 8) {
         u64 eight;
-        std::memcpy(&eight, numbers + at, sizeof eight);
-        while (eight) {
-            const int byte = std::countr_zero(eight) / 8;
-            found(at + byte);
-            eight &= ~(u64(255) << 8 * byte);
-        }
+        std::memcpy(&eight, bytes + at, sizeof eight);
+        const u64 tops = (((eight & low) + low) | eight) & ~low;
+        mask |= ((tops >> 7) * 0x0102040810204080 >> 56) << at;
+    }
+#endif
+    return mask;
+}
+
+// Writes first + i for each i where a number is not 0, and up to 8 numbers beyond; gives how many. Eight are written at
+// once, whether there are so many or not: guessing wrong when to stop takes longer.
+int find_set(const u8* bytes, int count, int first, int* out) {
+    int found = 0, at = 0;
+    for (; at + 64 <= count; at += 64) {
+        u64 mask = set_bytes(bytes + at);
+        const int end = found + std::popcount(mask);
+        for (int next = found; next < end; next += 8)
+            for (int i = 0; i < 8; ++i, mask &= mask - 1) out[next + i] = first + at + std::countr_zero(mask);
+        found = end;
     }
     for (; at < count; ++at)
-        if (numbers[at]) found(at);
+        if (bytes[at]) out[found++] = first + at;
+    return found;
 }
 
-template <typename Found>
-void for_each_set(const float* numbers, int count, Found found) {
+int find_set(const float* numbers, int count, int first, int* out) {
+    int found = 0;
     for (int at = 0; at < count; ++at)
-        if (numbers[at] != 0) found(at);
+        if (numbers[at] != 0) out[found++] = first + at;
+    return found;
+}
+
+// The ends of the runs of columns whose places are side by side.
+std::vector<int> runs(const int* places, int columns) {
+    std::vector<int> ends;
+    for (int column = 1; column <= columns; ++column)
+        if (column == columns || places[column] != places[column - 1] + 1) ends.push_back(column);
+    return ends;
 }
 
 }  // namespace
-
-void SparseRows::reserve(std::size_t rows, std::size_t entries) {
-    ends_.reserve(rows + 1);
-    column_.reserve(entries);
-    value_.reserve(entries);
-}
 
 SparseRows SparseRows::transposed() const {
     SparseRows result(rows());
@@ -126,7 +182,7 @@ void SparseRows::times(const float* dense, int width, float* out, int threads) c
 
 // Block by block of columns, so that what is read of `dense` at a time fits into the cache.
 void SparseRows::times(const float* dense, int width, float* out, int first_row, int last_row) const {
-    const auto for_rows = [&](auto&& sum, int at) {
+    const auto for_rows = [&](auto sum, int at) {
         for (int row = first_row; row < last_row; ++row) {
             const std::size_t begin = ends_[row];
             sum(column_.data() + begin, value_.data() + begin, ends_[row + 1] - begin, dense + at, width,
@@ -136,46 +192,51 @@ void SparseRows::times(const float* dense, int width, float* out, int first_row,
     int at = 0;
     for (; at + BLOCK * LANES <= width; at += BLOCK * LANES) for_rows(sum_rows<BLOCK>, at);
     for (; at + LANES <= width; at += LANES) for_rows(sum_rows<1>, at);
-    const auto sum_one = [](const int* row, const float* value, std::size_t count, const float* from, int stride, float* to) {
-        float sum = 0;
-        for (std::size_t i = 0; i < count; ++i) sum += from[std::size_t(row[i]) * stride] * value[i];
-        *to = sum;
-    };
-    for (; at < width; ++at) for_rows(sum_one, at);
+    for (; at < width; ++at) for_rows(sum_numbers, at);
 }
 
 template <typename Number>
-SparseRows gather(const Number* observations, int rows, int size, const std::vector<Span>& spans, const float* factors) {
-    int columns = 0;
-    for (const Span& span : spans) columns += span.count;
+SparseRows gather(const Number* observations, int rows, int size, const int* places, const float* factors,
+                  int columns) {
+    const std::vector<int> ends = runs(places, columns);
+    std::vector<int> set(columns + 8);
     SparseRows result(columns);
-    result.reserve(rows, std::size_t(rows) * 128);
     for (int row = 0; row < rows; ++row) {
-        int first = 0;
-        for (const Span& span : spans) {
-            const Number* const numbers = observations + std::size_t(row) * size + span.first;
-            for_each_set(numbers, span.count,
-                         [&](int i) { result.add(first + i, float(numbers[i]) * factors[first + i]); });
-            first += span.count;
+        const Number* const numbers = observations + std::size_t(row) * size;
+        int found = 0, first = 0;
+        for (const int end : ends) {
+            found += find_set(numbers + places[first], end - first, first, set.data() + found);
+            first = end;
         }
-        result.end_row();
+        result.add_row(set.data(), found, [&](int i) { return float(numbers[places[set[i]]]) * factors[set[i]]; });
     }
     return result;
 }
 
-template SparseRows gather(const u8*, int, int, const std::vector<Span>&, const float*);
-template SparseRows gather(const float*, int, int, const std::vector<Span>&, const float*);
+template SparseRows gather(const u8*, int, int, const int*, const float*, int);
+template SparseRows gather(const float*, int, int, const int*, const float*, int);
+
+void list_actions(const u8* legal, int rows, int actions, int count, int* out) {
+    std::vector<int> set(actions + 8);
+    for (int row = 0; row < rows; ++row, legal += actions, out += count) {
+        const int found = std::min(find_set(legal, actions, 0, set.data()), count);
+        std::fill(std::copy(set.begin(), set.begin() + found, out), out + count, -1);
+    }
+}
 
 void score(const float* features, const float* weight, const float* bias, const int* actions, int rows, int count,
            int width, float* out, int threads) {
-    share_out(double(rows) * count * width, threads, rows, [=](double share) { return int(share * rows); },
-              [=](int first, int last) {
-                  for (std::size_t i = std::size_t(first) * count; i < std::size_t(last) * count; ++i) {
-                      const int a = actions[i];
-                      const float* const row = features + i / count * width;
-                      out[i] = a < 0 ? 0 : dot(row, weight + std::size_t(a) * width, width) + bias[a];
-                  }
-              });
+    const auto row_at = [rows](double share) { return int(share * rows); };
+    share_out(double(rows) * count * width, threads, rows, row_at, [=](int first, int last) {
+        for (int row = first; row < last; ++row) {
+            const float* const own = features + std::size_t(row) * width;
+            for (int i = 0; i < count; ++i) {
+                const std::size_t at = std::size_t(row) * count + i;
+                const int a = actions[at];
+                out[at] = a < 0 ? 0 : dot(own, weight + std::size_t(a) * width, width) + bias[a];
+            }
+        }
+    });
 }
 
 }  // namespace keisei

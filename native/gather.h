@@ -8,11 +8,6 @@
 
 namespace keisei {
 
-// Inputs that are read: `count` of them from `first` on.
-struct Span {
-    int first, count;
-};
-
 // A matrix of which only the entries that are not 0 are kept, row by row.
 class SparseRows {
   public:
@@ -21,14 +16,19 @@ class SparseRows {
     int rows() const { return int(ends_.size()) - 1; }
     int columns() const { return columns_; }
 
-    void reserve(std::size_t rows, std::size_t entries);
-    void add(int column, float value) { column_.push_back(column), value_.push_back(value); }
-    void end_row() { ends_.push_back(column_.size()); }
+    // `value` tells the number in each of these columns.
+    template <typename Value>
+    void add_row(const int* columns, int count, Value value) {
+        column_.insert(column_.end(), columns, columns + count);
+        value_.resize(column_.size());
+        for (int i = 0; i < count; ++i) value_[ends_.back() + i] = value(i);
+        ends_.push_back(column_.size());
+    }
 
     SparseRows transposed() const;
 
-    // out = this · dense, where dense is [columns, width] and out [rows, width]. A row of the result depends on no other
-    // row, nor on the number of threads.
+    // out = this · dense, where dense is [columns, width] and out [rows, width]. A row of the result depends on no
+    // other row, nor on the number of threads.
     void times(const float* dense, int width, float* out, int threads) const;
 
   private:
@@ -40,12 +40,16 @@ class SparseRows {
     std::vector<float> value_;
 };
 
-// What observations [rows, size] hold in these spans, one column after the other, times the factor of the column.
+// [rows, columns]: what observations [rows, size] hold at `places`, one for each column, times the column's factor.
+// Places side by side are read at once. Numbers are bytes or floats.
 template <typename Number>
-SparseRows gather(const Number* observations, int rows, int size, const std::vector<Span>& spans, const float* factors);
+SparseRows gather(const Number* observations, int rows, int size, const int* places, const float* factors, int columns);
 
-// out[row, i] = weight[a] · features[row] + bias[a] for a = actions[row, i], of which there are `count` in a row; 0 where
-// a is negative. `features` is [rows, width].
+// [rows, count]: the actions that a mask [rows, actions] allows, in order; -1 where a row has no more.
+void list_actions(const u8* legal, int rows, int actions, int count, int* out);
+
+// out[row, i] = weight[a] · features[row] + bias[a] for a = actions[row, i], of which there are `count` in a row; 0
+// where a is negative. `features` is [rows, width].
 void score(const float* features, const float* weight, const float* bias, const int* actions, int rows, int count,
            int width, float* out, int threads);
 

@@ -3,7 +3,10 @@
 ``import keisei`` is light: games are imported when they are made, and torch when something learns.
 """
 
+from __future__ import annotations
+
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from keisei.errors import KeiseiError
 from keisei.games import (
@@ -18,6 +21,9 @@ from keisei.games import (
     register_game,
     registered_games,
 )
+
+if TYPE_CHECKING:
+    from keisei.training.api import train
 
 try:
     __version__ = version("keisei")
@@ -37,4 +43,14 @@ __all__ = [
     "make_game",
     "register_game",
     "registered_games",
+    "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``keisei.train`` brings torch with it, so it is imported when it is first asked for."""
+    if name == "train":
+        from keisei.training.api import train
+
+        return train
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import keisei.learners.ppo
 from keisei.errors import LearningError
 from keisei.experience.rollout import ExperienceBuffer, Minibatch, shuffled
 from keisei.games import make_game
@@ -27,7 +28,7 @@ class FixedNetwork(ActorCritic):
         self.logits = torch.nn.Parameter(logits)
         self.values = torch.nn.Parameter(values)
 
-    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+    def heads(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         return self.logits[: len(observations)], self.values[: len(observations)]
 
 
@@ -124,6 +125,59 @@ def test_an_update_makes_good_actions_likelier() -> None:
         gain = chosen_log_probs(network, whole) - before
     assert report.gradient_steps == 2 * math.ceil(len(whole) / 64)
     assert np.corrcoef(gain, whole.advantages)[0, 1] > 0.3
+
+
+@pytest.mark.parametrize("rows_at_once", [7, 2048])
+def test_the_judge_says_what_the_network_says_now(rows_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keisei.learners.ppo, "JUDGED_AT_ONCE", rows_at_once)
+    model = {"hidden_dim": 32, "num_layers": 1}
+    network = build_network(model, GAME.spec, seed=1)
+    ppo = PPO(network, make_game("tictactoe", batch=1, seed=0), PPOConfig())
+    settings = {"enabled": False, "num_workers": 1, "games_per_worker": 8, "experience_batch_size": 256}
+    with ParallelManager({"game": "tictactoe"}, model, settings, model=network) as manager:
+        slabs = [item.slab for item in manager.collect_experiences()]
+        plain = ExperienceBuffer(manager.spec, 0.99, 0.9)
+        plain.add_batch(slabs)
+        whole = plain.merged()
+        network.train()
+        log_probs, values = ppo.judge(whole.packed, whole.actions)
+        assert not network.training
+        np.testing.assert_allclose(log_probs, whole.log_probs, atol=1e-5)
+        np.testing.assert_allclose(values, whole.values, atol=1e-5)
+        corrected = ExperienceBuffer(manager.spec, 0.99, 0.9, ppo.judge)
+        corrected.add_batch(slabs)
+        np.testing.assert_allclose(corrected.merged().returns, whole.returns, atol=1e-4)
+        ppo.update(plain, progress=0.0)
+        later, _ = ppo.judge(whole.packed, whole.actions)
+        np.testing.assert_allclose(later, chosen_log_probs(network, whole), atol=1e-5)
+        assert np.abs(later - log_probs).max() > 1e-3
+
+
+def test_corrected_experience_is_learned_by_its_ratio_to_the_policy_that_acted() -> None:
+    """The judge changes targets and advantages; what the loss divides by stays as it was stored."""
+    network = build_network({"hidden_dim": 16, "num_layers": 1}, GAME.spec, seed=1)
+    settings = {"enabled": False, "num_workers": 1, "games_per_worker": 4, "experience_batch_size": 64}
+    model = {"hidden_dim": 16, "num_layers": 1}
+    with ParallelManager({"game": "tictactoe"}, model, settings, model=network) as manager:
+        slabs = [item.slab for item in manager.collect_experiences()]
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.mul_(1.5)
+        ppo = PPO(network, make_game("tictactoe", batch=1, seed=0), PPOConfig(normalise_advantages=False))
+        buffer = ExperienceBuffer(manager.spec, 0.99, 0.9, ppo.judge)
+        buffer.add_batch(slabs)
+        whole = buffer.merged()
+        stored = np.concatenate([slab.log_prob.reshape(-1) for slab in slabs])
+        ratio = np.exp(chosen_log_probs(network, whole) - stored)
+        expected = np.minimum(ratio * whole.advantages, ratio.clip(0.8, 1.2) * whole.advantages)
+        assert ppo.losses(whole).policy.item() == pytest.approx(-expected.mean(), rel=1e-4)
+        assert (np.abs(ratio - 1) > 0.01).any()
+
+
+@pytest.mark.parametrize("name", ["rho_clip", "trace_clip"])
+def test_clips_are_above_zero(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        PPOConfig(**{name: 0.0})
 
 
 def chosen_log_probs(network: ActorCritic, batch: Minibatch) -> np.ndarray:

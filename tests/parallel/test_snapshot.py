@@ -40,6 +40,73 @@ def test_a_resumed_manager_gives_the_same_bits(game: str, reset: bool) -> None:
         resumed.stop_workers()
 
 
+def undisturbed(slabs: int) -> dict[tuple[int, int], bytes]:
+    """What each worker plays at random, slab by slab."""
+    played = {}
+    with ParallelManager({"game": "connect-four"}, None, SETTINGS | {"enabled": False}) as manager:
+        for _ in range(slabs):
+            for item in manager.collect_experiences():
+                played[item.record.worker, item.record.sequence] = item.slab.action.tobytes()
+    return played
+
+
+@pytest.mark.parametrize("backend", ["inline", "process"])
+def test_an_asynchronous_run_is_resumed_where_each_worker_was_last_heard_of(backend: str) -> None:
+    played = undisturbed(40)
+    settings = SETTINGS | {"mode": "async", "queue_maxsize": 3, "backend": backend}
+    with ParallelManager({"game": "connect-four"}, None, settings) as broken:
+        handed_out = {0: 0, 1: 0}
+        while min(handed_out.values()) < 3:
+            for item in broken.collect_experiences(timeout=20):
+                handed_out[item.record.worker] += 1
+            broken.release_experiences()
+        assert any(member.orders for member in broken.communicator.members), "workers are at play"
+        snapshots = broken.snapshot()
+    resumed = ParallelManager({"game": "connect-four"}, None, settings)
+    resumed.start_workers(snapshots)
+    found: dict[int, list[int]] = {0: [], 1: []}
+    try:
+        while min(map(len, found.values())) < 4:
+            for item in resumed.collect_experiences(timeout=20):
+                place = item.record.worker, item.record.sequence
+                found[item.record.worker].append(item.record.sequence)
+                actions = item.slab.action.tobytes()
+                assert played.get(place, actions) == actions
+    finally:
+        resumed.stop_workers()
+    for taken in snapshots:
+        first = found[taken.worker][0]
+        assert first == taken.sequence >= handed_out[taken.worker]
+        assert (taken.worker, first) in played
+        assert found[taken.worker] == list(range(first, first + len(found[taken.worker])))
+
+
+def test_an_asynchronous_snapshot_knows_of_resets() -> None:
+    settings = SETTINGS | {"mode": "async", "enabled": False, "num_workers": 1}
+    with ParallelManager({"game": "tictactoe"}, None, settings) as broken:
+        broken.collect_experiences(timeout=20)
+        broken.reset_workers()
+        while broken.collect_experiences(timeout=20).slabs[0].record.epoch == 0:
+            pass
+        snapshots = broken.snapshot()
+    assert [taken.epoch for taken in snapshots] == [1]
+    resumed = ParallelManager({"game": "tictactoe"}, None, settings)
+    resumed.start_workers(snapshots)
+    try:
+        (item, *_) = resumed.collect_experiences(timeout=20)
+        assert (item.record.epoch, item.record.sequence) == (1, snapshots[0].sequence)
+    finally:
+        resumed.stop_workers()
+
+
+def test_in_lock_step_a_snapshot_waits_for_its_turn() -> None:
+    settings = SETTINGS | {"num_workers": 1, "enabled": False}
+    with ParallelManager({"game": "tictactoe"}, None, settings) as manager:
+        manager.communicator.members[0].order_slab(version=0)
+        with pytest.raises(ParallelError, match="between two synchronous collections"):
+            manager.snapshot()
+
+
 def test_a_snapshot_wants_a_manager_that_runs() -> None:
     manager = ParallelManager({"game": "tictactoe"}, None, SETTINGS)
     with pytest.raises(ParallelError, match="has not been started"):

@@ -41,11 +41,11 @@ def spec_of(game: str) -> GameSpec:
 
 
 @pytest.mark.parametrize("game", sorted(registered_games()))
-@pytest.mark.parametrize("network", ["mlp", "residual", f"{__name__}:OwnNetwork"])
+@pytest.mark.parametrize("network", ["mlp", "gather", "residual", "slim", f"{__name__}:OwnNetwork"])
 @pytest.mark.parametrize("rows", [1, 5])
 def test_shapes_fit_every_game(game: str, network: str, rows: int) -> None:
     batch = keisei.make_game(game, batch=rows, seed=1)
-    if network == "residual" and len(batch.spec.observation.shape) != 3:
+    if network in ("residual", "slim") and len(batch.spec.observation.shape) != 3:
         pytest.skip("its observations are no planes")
     model = build_network({"network": network, **SMALL, "squeeze_excitation": True}, batch.spec, seed=3)
     logits, values = model(torch.from_numpy(batch.observe()))
@@ -56,7 +56,7 @@ def test_shapes_fit_every_game(game: str, network: str, rows: int) -> None:
     assert torch.isfinite(values).all()
 
 
-@pytest.mark.parametrize("network", ["mlp", "residual", f"{__name__}:OwnNetwork"])
+@pytest.mark.parametrize("network", ["mlp", "gather", "residual", "slim", f"{__name__}:OwnNetwork"])
 def test_the_seed_alone_makes_the_weights(network: str) -> None:
     spec, config = spec_of("tictactoe"), {"network": network, **SMALL}
     before = torch.random.get_rng_state()
@@ -75,7 +75,7 @@ def test_the_seed_alone_makes_the_weights(network: str) -> None:
     assert any(not torch.equal(weight, states[3][name]) for name, weight in states[0].items())
 
 
-@pytest.mark.parametrize("network", ["mlp", "residual"])
+@pytest.mark.parametrize("network", ["mlp", "gather", "residual", "slim"])
 def test_a_new_network_plays_almost_uniformly(network: str) -> None:
     game = keisei.make_game("shogi", batch=4, seed=1)
     model = build_network({"network": network}, game.spec, seed=0)
@@ -133,7 +133,7 @@ def test_a_right_size_is_welcome_and_a_wrong_one_is_corrected() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"network": "resnet"}, "must be mlp, residual, or a class of your own"),
+        ({"network": "resnet"}, "must be mlp, gather, residual, slim, or a class of your own"),
         ({"network": "no_such_module:Net"}, "no module 'no_such_module'"),
         ({"network": f"{__name__}:SMALL"}, "extends keisei.policies.ActorCritic"),
         ({"network": f"{__name__}:Missing"}, "extends keisei.policies.ActorCritic"),
@@ -156,7 +156,7 @@ def test_a_residual_network_needs_planes() -> None:
         build_network({"network": "residual", **SMALL}, flat, seed=0)
 
 
-@pytest.mark.parametrize("network", ["mlp", "residual"])
+@pytest.mark.parametrize("network", ["mlp", "gather", "residual", "slim"])
 def test_every_weight_learns(network: str) -> None:
     game = keisei.make_game("connect-four", batch=3, seed=1)
     game.step(game.random_actions())

@@ -52,6 +52,16 @@ def weights(rounds: Rounds = 3, as_json: Json = False) -> None:
 
 
 @app.command()
+def networks(
+    game: Annotated[str, typer.Option(help="The game whose positions are looked at.")] = "shogi",
+    rounds: Rounds = 3,
+    as_json: Json = False,
+) -> None:
+    """What each kind of network takes to play and to learn, for one position."""
+    _benchmark("networks").run(game=game, rounds=rounds, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def collect(
     rounds: Rounds = 3,
     seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 0.5,

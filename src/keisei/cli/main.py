@@ -11,7 +11,21 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import keisei
-from keisei.cli import bench, doctor, games, perft, play, soak, verify
+from keisei.cli import (
+    bench,
+    config,
+    doctor,
+    evaluate,
+    games,
+    perft,
+    play,
+    profile,
+    runs,
+    soak,
+    tournament,
+    train,
+    verify,
+)
 from keisei.errors import KeiseiError
 
 __all__ = ["app"]
@@ -41,11 +55,18 @@ app = typer.Typer(
     help="Train game-playing agents by self-play. KEISEI_DEBUG=1 shows the traceback of an error.",
 )
 app.add_typer(bench.app, name="bench")
+app.command("config")(config.config)
 app.command("doctor")(doctor.doctor)
+app.command("evaluate")(evaluate.evaluate)
 app.command("games")(games.games)
+app.command("ladder")(tournament.ladder)
 app.command("perft")(perft.perft)
 app.command("play")(play.play)
+app.command("profile")(profile.profile)
+app.command("runs")(runs.runs)
 app.command("soak")(soak.soak)
+app.command("tournament")(tournament.tournament)
+app.command("train")(train.train)
 app.command("verify")(verify.verify)
 
 

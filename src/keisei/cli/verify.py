@@ -1,9 +1,13 @@
-"""``keisei verify``: the same experience, bit for bit, on every backend and whatever befalls the workers."""
+"""``keisei verify``: the same experience, or the same weights, bit for bit, on every backend and whatever befalls."""
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,31 +16,109 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
+from keisei.errors import ConfigError
+
 if TYPE_CHECKING:
-    from keisei.parallel.verification import Run, VerifyReport
+    from keisei.parallel.verification import Observer, Run, VerifyReport, VerifySettings
+    from keisei.training.settings import TrainConfig
+    from keisei.training.verification import TrainingReport
 
 
 def verify(
+    ctx: typer.Context,
     game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = "shogi",
-    workers: Annotated[int, typer.Option(min=1, max=64)] = 4,
+    workers: Annotated[int | None, typer.Option(min=1, max=64, help="4; 2 with --training.")] = None,
     games: Annotated[int, typer.Option(min=1, help="Games in each worker.")] = 16,
-    rounds: Annotated[int, typer.Option(min=1, help="Collections; the weights change after each.")] = 20,
+    rounds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Collections; the weights change after each. 20; 4 with --training."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     network: Annotated[bool, typer.Option("--network/--random", help="Who decides.")] = True,
-    kills: Annotated[int, typer.Option(min=0, help="Also kill (SIGKILL) so many workers in one run.")] = 0,
+    kills: Annotated[
+        int | None,
+        typer.Option(min=0, help="Also kill (SIGKILL) so many workers in one run. 0; 4 with --training."),
+    ] = None,
     stops: Annotated[bool, typer.Option("--stops", help="Stop (SIGSTOP) some of them instead.")] = False,
     central: Annotated[bool, typer.Option("--central", help="One inference for all workers.")] = False,
+    training: Annotated[
+        bool, typer.Option("--training", help="Train instead, and compare the final weights.")
+    ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(help="With --training: a preset, a settings file or a run, in place of a small run."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Compare what inline, thread and process workers collect. Exit code 1 where it differs."""
-    from keisei.parallel import verification
+    """Compare what inline, thread and process workers collect. Exit code 1 where it differs.
 
+    With --training, compare what is learned from it, also where the run is stopped and resumed, and where workers
+    and the trainer itself are killed.
+    """
     # Workers that die are the point of it here; those that are given up still are worth a line.
     logging.getLogger("keisei.parallel").setLevel(logging.ERROR)
-    settings = verification.VerifySettings(
-        game=game, workers=workers, games=games, rounds=rounds, seed=seed, network=network, central=central,
-        kills=kills, stops=stops,
-    )  # fmt: skip
+    if training:
+        _refuse(ctx, ("network", "stops", "central"), "with --training")
+        if config is not None:
+            _refuse(ctx, ("game", "workers", "games", "seed"), "with --config, whose settings are taken")
+        settings = _training_config(config, game, workers or 2, games, seed)
+        same = _verify_training(settings, rounds or 4, 4 if kills is None else kills, as_json)
+    else:
+        _refuse(ctx, ("config",), "without --training")
+        from keisei.parallel.verification import VerifySettings
+
+        collected = VerifySettings(
+            game=game, workers=workers or 4, games=games, rounds=rounds or 20, seed=seed, network=network,
+            central=central, kills=kills or 0, stops=stops,
+        )  # fmt: skip
+        same = _verify_collection(collected, as_json)
+    if not same:
+        raise typer.Exit(1)
+
+
+def _refuse(ctx: typer.Context, options: Iterable[str], when: str) -> None:
+    """An option that would change nothing is a misunderstanding."""
+    given = [name for name in options if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
+    if given:
+        raise ConfigError(f"--{given[0]} means nothing {when}; leave it out")
+
+
+def _verify_collection(settings: VerifySettings, as_json: bool) -> bool:
+    from keisei.parallel.verification import verify
+
+    with _progress() as observe:
+        report = verify(settings, observe)
+    if as_json:
+        typer.echo(json.dumps(_as_json(report), indent=2))
+    else:
+        _print(report)
+    return report.same
+
+
+def _training_config(target: str | None, game: str, workers: int, games: int, seed: int) -> TrainConfig:
+    from keisei.training.presets import find_source
+    from keisei.training.verification import small_config
+
+    if target is None:
+        return small_config(game, workers, games, seed)
+    return find_source(target, Path("runs")).config()
+
+
+def _verify_training(config: TrainConfig, updates: int, kills: int, as_json: bool) -> bool:
+    from keisei.training.verification import verify_training
+
+    with _progress() as observe:
+        report = verify_training(config, updates=updates, kills=kills, observe=observe)
+    if as_json:
+        typer.echo(json.dumps(_training_as_json(report), indent=2))
+    else:
+        _print_training(report)
+    return report.same
+
+
+@contextmanager
+def _progress() -> Iterator[Observer]:
+    """A bar for each run, while it lasts."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         tasks: dict[str, TaskID] = {}
@@ -46,25 +128,14 @@ def verify(
                 tasks[name] = progress.add_task(name, total=total)
             progress.update(tasks[name], completed=done)
 
-        report = verification.verify(settings, show)
-    if as_json:
-        typer.echo(json.dumps(_as_json(report), indent=2))
-    else:
-        _print(report)
-    if not report.same:
-        raise typer.Exit(1)
+        yield show
 
 
 def _print(report: VerifyReport) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("Backend", no_wrap=True)
-    for heading in ("Rounds", "Transitions", "Seconds"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("Digest", no_wrap=True)
+    table = _table("Backend", "Rounds")
     for run in report.runs:
         numbers = (str(len(run.digests)), f"{run.transitions:,}", f"{run.seconds:.1f}")
-        differs = run.name in report.differences
-        table.add_row(run.name, *numbers, Text(run.digest, style="bold red" if differs else "green"))
+        table.add_row(run.name, *numbers, _digest(run.digest, run.name in report.differences))
     console = Console(highlight=False)
     console.print(table)
     for run in report.runs:
@@ -73,17 +144,44 @@ def _print(report: VerifyReport) -> None:
                 f"\n{run.name}: in processes, of which {run.toll.kills} were killed and {run.toll.stops} stopped; "
                 f"{run.restarts} restarts"
             )
-    console.print(_verdict(report))
-
-
-def _verdict(report: VerifyReport) -> Text:
-    if report.same:
-        return Text("\nOK: all digests are equal.", style="green")
     lines = [
         f"{name} differs from {report.runs[0].name} from round {number} on"
         for name, number in report.differences.items()
     ]
-    return Text("\nDIFFERENT: " + "; ".join(lines) + ".", style="bold red")
+    console.print(_verdict(lines))
+
+
+def _print_training(report: TrainingReport) -> None:
+    table = _table("Run", "Updates")
+    for run in report.runs:
+        numbers = (str(run.updates), f"{run.transitions:,}", f"{run.seconds:.1f}")
+        table.add_row(run.name, *numbers, _digest(run.digest, run.name in report.differences))
+    console = Console(highlight=False)
+    console.print(table)
+    for run in report.runs:
+        if run.befell:
+            console.print(f"\n{run.name}: in processes, {run.befell}")
+    first = report.runs[0].name
+    console.print(_verdict([f"{name} differs from {first}" for name in report.differences]))
+
+
+def _table(what: str, count: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(what, no_wrap=True)
+    for heading in (count, "Transitions", "Seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("Digest", no_wrap=True)
+    return table
+
+
+def _digest(digest: str, differs: bool) -> Text:
+    return Text(digest, style="bold red" if differs else "green")
+
+
+def _verdict(differences: Sequence[str]) -> Text:
+    if not differences:
+        return Text("\nOK: all digests are equal.", style="green")
+    return Text("\nDIFFERENT: " + "; ".join(differences) + ".", style="bold red")
 
 
 def _as_json(report: VerifyReport) -> dict[str, object]:
@@ -105,3 +203,11 @@ def _run_as_json(run: Run) -> dict[str, object]:
     if run.toll is not None:
         figures |= {"kills": run.toll.kills, "stops": run.toll.stops, "restarts": run.restarts}
     return figures
+
+
+def _training_as_json(report: TrainingReport) -> dict[str, object]:
+    return {
+        "same": report.same,
+        "differences": report.differences,
+        "runs": [asdict(run) for run in report.runs],
+    }

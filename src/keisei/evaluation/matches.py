@@ -8,7 +8,7 @@ count short games too often.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -27,6 +27,7 @@ from keisei.policies.sampling import legal_counts
 
 __all__ = [
     "MatchResult",
+    "OnGame",
     "PlayedGame",
     "Player",
     "PlayerLike",
@@ -57,6 +58,8 @@ PlayerLike: TypeAlias = str | Policy | Player
 """A text such as 'random', 'greedy' or 'search:2', a policy, or a policy with a name."""
 Resolver: TypeAlias = Callable[[str, GameSpec], Policy | None]
 """Finds the policy behind a text that is none of our players: a run, a checkpoint. None where it is not known."""
+OnGame: TypeAlias = Callable[[int, int], None]
+"""Told how many games of a match have ended, and how many it has, whenever some have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +137,13 @@ def play_match(
     batch: int = 256,
     record: bool = False,
     resolver: Resolver | None = None,
+    on_game: OnGame | None = None,
 ) -> MatchResult:
     """Play ``games`` games (an even number) of two players, ``batch`` of them side by side.
 
     Each pair of games starts with ``opening_plies`` random plies; by default 4, or fewer where games are short (see
     ``usual_opening``). The same arguments give the same games. With ``record`` the result has all actions.
+    ``on_game`` is told as games end.
     """
     options = dict(options or {})
     games = whole_number("games", games, 2, MAX_GAMES)
@@ -157,7 +162,11 @@ def play_match(
     played: list[PlayedGame] = []
     for start in range(0, games, batch):
         slots = make_game(game, batch=min(batch, games - start), seed=seed, first_game=start, **options)
-        played += _Table(slots, players, seed, start, opening_plies, record).play()
+        table = _Table(slots, players, seed, start, opening_plies, record)
+        for finished in table.play():
+            if on_game is not None:
+                on_game(start + finished, games)
+        played += table.played
     names = (players[0].name, players[1].name)
     return MatchResult(spec.name, names, seed, opening_plies, tuple(played), options)
 
@@ -194,15 +203,24 @@ class _Table:
         self._finished: list[PlayedGame | None] = [None] * game.batch
         self._actions: list[list[int]] | None = [[] for _ in range(game.batch)] if record else None
 
-    def play(self) -> list[PlayedGame]:
+    @property
+    def played(self) -> list[PlayedGame]:
+        """The games that count and have ended."""
+        return [game for game in self._finished if game is not None]
+
+    def play(self) -> Iterator[int]:
+        """Play all games to their end; gives how many have ended whenever some have."""
         situation = Situation(self._game, self._seed, self._first_game)
-        while not all(self._finished):
+        ended = 0
+        while ended < len(self._finished):
             rows = situation.rows
             actions = self._decide(situation, rows)
             self._write_down(rows, actions)
             self._count(self._game.step(actions))
             situation.advance()
-        return [game for game in self._finished if game is not None]
+            if len(self.played) > ended:
+                ended = len(self.played)
+                yield ended
 
     def _decide(self, situation: Situation, rows: Rows) -> IntArray:
         """Openings are drawn, players decide in games that count, and what goes on after those is random."""

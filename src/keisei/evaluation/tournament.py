@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from keisei.errors import ConfigError
-from keisei.evaluation.matches import MatchResult, Player, PlayerLike, Resolver, as_player, play_match
+from keisei.evaluation.matches import MatchResult, OnGame, Player, PlayerLike, Resolver, as_player, play_match
 from keisei.evaluation.ratings import Pairing, Rating, rate
 from keisei.games.randomness import keyed_word
 from keisei.games.registry import GameSource, make_game
@@ -33,6 +33,8 @@ class MatchPlan:
     batch: int = 256
     on_match: Callable[[MatchResult], None] | None = None
     """Called after each match, for whoever shows or keeps it."""
+    on_game: OnGame | None = None
+    """Told as the games of a match end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ def _meet(plan: MatchPlan, first: Player, second: Player) -> Pairing:
         seed,
         opening_plies=plan.opening_plies,
         batch=plan.batch,
+        on_game=plan.on_game,
     )
     if plan.on_match is not None:
         plan.on_match(result)

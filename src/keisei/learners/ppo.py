@@ -2,6 +2,11 @@
 
 The ratio of the new policy to the one that acted is clipped, so that an update stays near the data. Illegal
 actions have no part in probabilities, loss or entropy.
+
+Asynchronous experience was played by weights some updates old. V-trace then corrects what values and advantages say of
+the policy that learns, for which the buffer asks ``PPO.judge`` once before the update. The ratio of the loss stays
+that of the policy being learned to the one that acted (as in APPO): the same clip keeps the update near the data,
+however old those are.
 """
 
 from __future__ import annotations
@@ -18,9 +23,13 @@ from torch import Tensor, nn
 from keisei.config import Settings
 from keisei.errors import LearningError
 from keisei.experience.rollout import ExperienceBuffer, Minibatch
-from keisei.games.contract import Game
+from keisei.games.contract import ByteArray, FloatArray, Game, IntArray
+from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, masked_log_softmax
+
+JUDGED_AT_ONCE = 2048
+"""Rows that ``PPO.judge`` looks at in one batch, so that a large slab takes no more memory than a small one."""
 
 
 class PPOConfig(Settings):
@@ -43,7 +52,15 @@ class PPOConfig(Settings):
     """Where the entropy weight goes to, in a straight line; None keeps it."""
     discount: Annotated[float, Field(gt=0, le=1)] = 0.99
     trace: Annotated[float, Field(ge=0, le=1)] = 0.95
-    """GAE's lambda."""
+    """Lambda of GAE and of V-trace."""
+    correction: Literal["none", "vtrace"] = "vtrace"
+    """How asynchronous experience is corrected for the age of the weights that acted; synchronous experience needs
+    none."""
+    rho_clip: Annotated[float, Field(gt=0)] = 1.0
+    """V-trace's bound on the probability ratio by which a surprise counts (rho); a low one keeps values near those
+    of the policy that acted."""
+    trace_clip: Annotated[float, Field(gt=0)] = 1.0
+    """V-trace's bound on the ratio by which later surprises reach back (c); a low one lowers the variance."""
     normalise_advantages: bool = True
     target_kl: Annotated[float, Field(gt=0)] | None = None
     """Stop the epochs of an update where the policy has moved further than 1.5 times this."""
@@ -54,6 +71,8 @@ class PPOConfig(Settings):
 class UpdateReport:
     """What one update did: means over its minibatches."""
 
+    loss: float
+    """The sum that is minimised."""
     policy_loss: float
     value_loss: float
     entropy: float
@@ -82,7 +101,7 @@ class PPO:
     def __init__(self, network: ActorCritic, game: Game, config: PPOConfig, seed: int = 0) -> None:
         self.network = network
         self.config = config
-        self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=1e-5)
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True)
         self.updates = 0
         self._game = game
         self._seed = seed
@@ -105,7 +124,19 @@ class PPO:
                 break
         self.network.eval()
         self.updates += 1
-        return _report(reports, buffer.merged(), rate)
+        return _report(reports, buffer.merged(), rate, config, self.entropy_weight(progress))
+
+    @torch.inference_mode()
+    def judge(self, packed: ByteArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """What the network, as it is now, makes of decisions that were taken before: the log-probability of each
+        action and the value of each position. This is the buffer's ``Judge``."""
+        self.network.eval()
+        log_probs, values = np.zeros((2, len(actions)), np.float32)
+        for start in range(0, len(actions), JUDGED_AT_ONCE):
+            part = slice(start, start + JUDGED_AT_ONCE)
+            _, chosen, valued = self._forward(packed[part], actions[part])
+            log_probs[part], values[part] = chosen.cpu().numpy(), valued.cpu().numpy()
+        return log_probs, values
 
     def _step(self, batch: Minibatch, progress: float) -> Losses:
         losses = self.losses(batch)
@@ -127,11 +158,7 @@ class PPO:
 
     def losses(self, batch: Minibatch) -> Losses:
         """The three losses of a minibatch, with gradients."""
-        observations, legal = self._game.unpack(batch.packed)
-        logits, values = self.network(as_tensor(observations).to(self._device))
-        log_probs = masked_log_softmax(logits, as_tensor(legal).to(self._device))
-        actions = as_tensor(batch.actions).long().to(self._device)
-        chosen = log_probs.gather(1, actions[:, None]).squeeze(1)
+        log_probs, chosen, values = self._forward(batch.packed, batch.actions)
         advantages = as_tensor(self._normalised(batch.advantages)).to(self._device)
         ratio_log = chosen - as_tensor(batch.log_probs).to(self._device)
         ratio = ratio_log.exp()
@@ -143,6 +170,16 @@ class PPO:
             approx_kl=(ratio - 1 - ratio_log).mean().detach(),
             clip_fraction=((ratio - 1).abs() > self.config.clip).float().mean().detach(),
         )
+
+    def _forward(self, packed: ByteArray, actions: IntArray) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probabilities of all legal actions [n, k] and of the ones taken [n], and values [n]. Of Shogi's 2187
+        actions some 60 are legal, so nothing is computed for the others."""
+        observations, legal = self._game.unpack(packed)
+        listed = as_tensor(legal_actions(legal)).to(self._device)
+        logits, values = self.network(as_tensor(observations).to(self._device), listed)
+        log_probs = masked_log_softmax(logits, listed >= 0)
+        taken = (listed == as_tensor(actions).to(self._device)[:, None]).int().argmax(1, keepdim=True)
+        return log_probs, log_probs.gather(1, taken).squeeze(1), values
 
     def _normalised(self, advantages: np.ndarray) -> np.ndarray:
         if not self.config.normalise_advantages or len(advantages) < 2:
@@ -169,13 +206,17 @@ def scheduled(kind: Literal["constant", "linear", "cosine"], progress: float, fi
     return final + (1 - final) * left
 
 
-def _report(losses: list[Losses], whole: Minibatch, rate: float) -> UpdateReport:
+def _report(
+    losses: list[Losses], whole: Minibatch, rate: float, config: PPOConfig, entropy_weight: float
+) -> UpdateReport:
     def mean(name: str) -> float:
         return float(torch.stack([getattr(loss, name).detach() for loss in losses]).mean())
 
     variance = float(np.var(whole.returns))
     explained = 1 - float(np.var(whole.returns - whole.values)) / variance if variance > 0 else 0.0
+    loss = mean("policy") + config.value_weight * mean("value") - entropy_weight * mean("entropy")
     return UpdateReport(
+        loss=loss,
         policy_loss=mean("policy"),
         value_loss=mean("value"),
         entropy=mean("entropy"),

@@ -74,12 +74,14 @@ class Batch:
         start: bytes,
         max_plies: int,
         declaration: bool,
+        limit_draws: bool,
         win: float,
         loss: float,
         draw: float,
         ply_cost: float,
         material: float,
         discount: float,
+        keep_material: bool,
     ) -> None: ...
     def rows(self, seat: NDArray[np.int32], episode: NDArray[np.int32], ply: NDArray[np.int32]) -> None: ...
     def observe(self, out: NDArray[np.uint8]) -> None: ...
@@ -157,5 +159,38 @@ def search(
 ) -> int:
     """As ``grab``, by alpha-beta to a fixed depth. Scores are in pawns for the side to move; those near ``MATE``
     tell of a won game. ``nodes`` are the positions that were looked at."""
+
+class SparseRows:
+    """A matrix of which only the entries that are not 0 are kept, row by row."""
+
+    def __init__(self, columns: NDArray[np.int32], values: NDArray[np.float32], width: int) -> None:
+        """Entries of each row [rows, k] in a matrix with ``width`` columns; a negative column stands for none."""
+    @staticmethod
+    def gather(
+        observations: NDArray[np.uint8] | NDArray[np.float32],
+        places: NDArray[np.int32],
+        factors: NDArray[np.float32],
+    ) -> SparseRows:
+        """[rows, len(places)]: what each observation holds at these places of its flat form, times a factor for each
+        place."""
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def transposed(self) -> SparseRows: ...
+    def times(self, dense: NDArray[np.float32], out: NDArray[np.float32], threads: int) -> None:
+        """The product with ``dense`` [columns, width] into ``out`` [rows, width]. A row of it depends on no other row,
+        nor on the number of threads."""
+
+def list_actions(legal: NDArray[np.bool_], out: NDArray[np.int32]) -> None:
+    """The legal actions of each row in order, into ``out`` [rows, k]; -1 where a row has no more."""
+
+def score(
+    features: NDArray[np.float32],
+    weight: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    actions: NDArray[np.int32],
+    out: NDArray[np.float32],
+    threads: int,
+) -> None:
+    """``weight[a] · features[row] + bias[a]`` for each action a of ``actions`` [rows, k]; 0 where it is negative."""
 
 def cpu_has_avx2() -> bool: ...

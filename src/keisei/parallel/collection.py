@@ -26,7 +26,8 @@ class CollectedSlab:
 class Experiences:
     """Experience in the order (worker, sequence). ``len`` counts transitions, so that nothing is falsy.
 
-    The arrays are views of shared memory: they hold until the next collection, or until ``stop_workers``.
+    The arrays are views of shared memory: they hold until the next collection,
+    or until ``release_experiences`` or ``stop_workers``.
     """
 
     slabs: Sequence[CollectedSlab]

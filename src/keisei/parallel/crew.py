@@ -9,9 +9,12 @@ from enum import Enum
 
 from keisei.errors import ParallelError
 from keisei.experience.slab import SlabRecord
+from keisei.games.registry import portable_name
 from keisei.parallel.backends.contract import WorkerHandle
+from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.messages import Order, OrderKind
 from keisei.parallel.plan import MAX_IN_FLIGHT, WorkerMemory, WorkerPlan, state_slots
+from keisei.policies.networks import ModelConfig
 
 FAILURE_WINDOW = 60.0
 """Seconds within which failures on the same slab count together."""
@@ -73,6 +76,31 @@ class WorkerSnapshot:
     """``Game.save``; empty where the games have not begun."""
 
 
+def plan_worker(
+    worker: int, env: EnvConfig, model: ModelConfig | None, config: ParallelConfig, *, central: bool
+) -> WorkerPlan:
+    """What a worker is to play: what all do, but for its overrides."""
+    override = config.override_of(worker)
+    if config.placement == "process":
+        # Other processes know nothing of the games that this program has registered by name.
+        env = env.model_copy(update={"game": portable_name(env.game)})
+    return WorkerPlan(
+        worker=worker,
+        env=env,
+        model=model,
+        games=config.games_per_worker,
+        first_game=worker * config.games_per_worker,
+        seed=config.seed,
+        slab_steps=config.slab_steps,
+        slabs=config.queue_maxsize,
+        max_game_length=config.max_game_length,
+        temperature=config.temperature if override.temperature is None else override.temperature,
+        epsilon=config.epsilon if override.epsilon is None else override.epsilon,
+        seating=config.seating if override.seating is None else override.seating,
+        central=central,
+    )
+
+
 @dataclass
 class Member:
     """One place in the crew. A worker that dies is followed by another in the same place, with its memory."""
@@ -116,12 +144,14 @@ class Member:
     def order_slab(self, version: int) -> Order:
         """The next slab to be played, with weights of a version (-1: the newest)."""
         slab = self.free_slabs.pop()
+        self._begin_to_watch()
         order = Order(OrderKind.PLAY, self.next_sequence, slab, self.epoch, version)
         self.next_sequence += 1
         self.orders.append(order)
         return order
 
     def order_reset(self) -> Order:
+        self._begin_to_watch()
         self.epoch += 1
         order = Order(OrderKind.RESET, epoch=self.epoch)
         self.orders.append(order)
@@ -169,6 +199,11 @@ class Member:
         self.failures.clear()
         self.outside_kills, self.retry_at = 0, 0.0
 
+    def _begin_to_watch(self) -> None:
+        """A worker that rested is not idle: nobody may have looked at it for as long as the learner learned."""
+        if not self.orders:
+            self.watch_anew()
+
     def watch_anew(self) -> None:
         """From now on, idleness counts again."""
         self._progress_at = time.monotonic()
@@ -187,9 +222,13 @@ class Member:
         return len(self.failures) < max_failures
 
     def snapshot(self) -> WorkerSnapshot:
+        """The games as they were after the last order that is known to be done. Later states have other slots,
+        so that a worker that plays on does not disturb this."""
         slot = self.committed_state
         state = b"" if slot is None else self.memory.read_state(slot)
-        return WorkerSnapshot(self.worker, self.committed_epoch, self.next_sequence, state)
+        open_slabs = (order.sequence for order in self.orders if order.kind is OrderKind.PLAY)
+        sequence = next(open_slabs, self.next_sequence)
+        return WorkerSnapshot(self.worker, self.committed_epoch, sequence, state)
 
     def restore(self, snapshot: WorkerSnapshot) -> None:
         """Take up a snapshot, before the worker is started."""

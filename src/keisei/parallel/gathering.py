@@ -73,14 +73,13 @@ class Gathering:
     def arrived_transitions(self) -> int:
         return sum(item.record.transitions for item in self._arrived)
 
-    def drop_older_than(self, version: int) -> bool:
-        """Drop (and count) what was played with weights before a version; True where there was any."""
+    def drop_older_than(self, version: int) -> None:
+        """Drop (and count) what was played with weights before a version."""
         keep = [item for item in self._arrived if item.record.version >= version]
         dropped = [item for item in self._arrived if item.record.version < version]
         self.drops.lagging += sum(item.record.transitions for item in dropped)
         self._arrived = keep
         self._give_back(dropped)
-        return bool(dropped)
 
     def hand_out(self, version: int, target: int | None) -> Experiences:
         """Lend what has arrived, or as much of it as makes up the target, to the learner."""
@@ -94,7 +93,7 @@ class Gathering:
         return Experiences(tuple(ordered), version)
 
     def release(self) -> None:
-        """The learner is done with what it was lent."""
+        """The learner is done with what it was lent. It may say so twice."""
         self._give_back(self._lent)
         self._lent = []
 

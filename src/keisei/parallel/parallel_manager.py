@@ -20,17 +20,16 @@ from torch import nn
 from keisei.config import AnySettings, parse_settings
 from keisei.errors import ParallelError, SharedMemoryError, WorkerStartError
 from keisei.experience.schema import SlabShape, bytes_per_transition
-from keisei.games.registry import portable_name
 from keisei.parallel.backends import make_backend
 from keisei.parallel.collection import Experiences
 from keisei.parallel.communication import START_SECONDS, WorkerCommunicator
 from keisei.parallel.config import EnvConfig, ParallelConfig
-from keisei.parallel.crew import WORKING, Member, WorkerSnapshot, WorkerState
+from keisei.parallel.crew import WORKING, Member, WorkerSnapshot, WorkerState, plan_worker
 from keisei.parallel.gathering import Gathering
 from keisei.parallel.inference import CentralInference
 from keisei.parallel.messages import Question
 from keisei.parallel.model_sync import Compression, ModelSynchronizer
-from keisei.parallel.plan import WorkerMemory, WorkerPlan
+from keisei.parallel.plan import WorkerMemory
 from keisei.parallel.rounds import POLL_SECONDS, Collector
 from keisei.parallel.scaling import LoadWatch, summed
 from keisei.parallel.status import ManagerStatus, build_status
@@ -217,34 +216,13 @@ class ParallelManager:
                 raise WorkerStartError(f"workers were not ready after {patience:g} s; raise parallel.timeout")
 
     def _enrol(self) -> Member:
-        config, worker = self.config, self._next_worker
+        central = self._inference is not None
+        plan = plan_worker(self._next_worker, self.env, self.model_config, self.config, central=central)
         self._next_worker += 1
-        override = config.override_of(worker)
-        plan = WorkerPlan(
-            worker=worker,
-            env=self._env_of_workers(),
-            model=self.model_config,
-            games=config.games_per_worker,
-            first_game=worker * config.games_per_worker,
-            seed=config.seed,
-            slab_steps=config.slab_steps,
-            slabs=config.queue_maxsize,
-            max_game_length=config.max_game_length,
-            temperature=config.temperature if override.temperature is None else override.temperature,
-            epsilon=config.epsilon if override.epsilon is None else override.epsilon,
-            seating=config.seating if override.seating is None else override.seating,
-            central=self._inference is not None,
-        )
         weights = self.synchronizer.reader() if self.synchronizer is not None else None
-        member = Member(plan, WorkerMemory.allocate(self._shape, config.queue_maxsize, weights))
+        member = Member(plan, WorkerMemory.allocate(self._shape, self.config.queue_maxsize, weights))
         self._members.append(member)
         return member
-
-    def _env_of_workers(self) -> EnvConfig:
-        """Other processes know nothing of the games that this program has registered by name."""
-        if self.config.placement != "process":
-            return self.env
-        return self.env.model_copy(update={"game": portable_name(self.env.game)})
 
     # Weights.
 
@@ -296,9 +274,14 @@ class ParallelManager:
         self._since_reset = 0
 
     def snapshot(self) -> list[WorkerSnapshot]:
-        """The games of all workers as they are between two synchronous collections, for ``start_workers``."""
+        """The games of all workers, for ``start_workers``.
+
+        Synchronous: as they are between two collections; a resumed run gives the same bits. Asynchronous: as each
+        worker last handed them in, while it plays on. A resumed run plays again what the worker had in hand, resets
+        excepted; what has arrived, but was not handed out by ``collect_experiences``, is lost to learning.
+        """
         self._demand_running("snapshot")
-        if any(member.orders for member in self._members):
+        if self.config.mode == "sync" and any(member.orders for member in self._members):
             raise ParallelError(
                 "a snapshot is taken between two synchronous collections; workers are still playing"
             )
@@ -359,14 +342,21 @@ class ParallelManager:
         if self.config.mode == "sync":
             self._collector.round(target, self.version, patience)
             return self._gathering.hand_out(self.version, None)
-        deadline = time.monotonic() + patience
-        while True:
-            self._collector.stream(target, deadline - time.monotonic())
-            dropped = self.config.max_policy_lag is not None and self._gathering.drop_older_than(
-                self.version - self.config.max_policy_lag
-            )
-            if not dropped or time.monotonic() >= deadline:
-                return self._gathering.hand_out(self.version, target)
+        lag = self.config.max_policy_lag
+        self._collector.stream(target, patience, oldest=0 if lag is None else self.version - lag)
+        return self._gathering.hand_out(self.version, target)
+
+    def release_experiences(self) -> None:
+        """Give the slabs of the last collection back before the next one: for a learner that has copied what it needs.
+        The arrays of that collection are then no longer valid.
+
+        Asynchronous workers play on in these slabs while the learner learns; inline ones, which have no time of their
+        own, do so in the next collection. Synchronous ones rest. Calling it again does nothing.
+        """
+        self._demand_running("release_experiences")
+        self._gathering.release()
+        if self.config.mode == "async":
+            self._collector.play_on()
 
     def _rescale(self) -> None:
         working = [member for member in self._members if member.state in WORKING]

@@ -42,11 +42,17 @@ class Collector:
             self._supervisor.pump(POLL_SECONDS)
             watch.look(self._progress(), self._stuck)
 
-    def stream(self, target: int | None, seconds: float) -> None:
-        """Keep every free slab in play, until enough has arrived or the time is up."""
+    def stream(self, target: int | None, seconds: float, oldest: int = 0) -> None:
+        """Keep every free slab in play, until enough has arrived that is of a version or newer, or the time is up.
+
+        Weights do not change meanwhile: what a worker is in the middle of may be too old, but its next slab is not.
+        So a call that has the time for two slabs never ends empty, however often weights change between calls.
+        """
         deadline = time.monotonic() + seconds
         needed = target or 1
+        self._supervisor.pump(0)  # so that what has come is taken in, also where there is no time to wait
         while True:
+            self._gathering.drop_older_than(oldest)
             working = self._working(enough_if_arrived=True)
             self._keep_busy(working)
             left = deadline - time.monotonic()
@@ -60,6 +66,10 @@ class Collector:
                     self._gathering.make_room(member)
                 continue
             self._supervisor.pump(min(POLL_SECONDS, left))
+
+    def play_on(self) -> None:
+        """Order a slab for every one that is free, and wait for nothing."""
+        self._keep_busy([member for member in self._communicator.members if member.state in WORKING])
 
     def _keep_busy(self, working: list[Member]) -> None:
         for member in working:

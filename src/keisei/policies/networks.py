@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from importlib import import_module
-from math import sqrt
 from typing import Annotated, Any, Literal
 
 import torch
@@ -19,6 +18,7 @@ from torch import Generator, Tensor, nn
 from keisei.config import Settings, parse_settings
 from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec, ObservationSpec
+from keisei.policies.layers import conv, excitation, initialise, linear, norm
 
 __all__ = ["MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"]
 
@@ -27,19 +27,20 @@ class ModelConfig(Settings):
     """What the learner's network looks like."""
 
     network: str = "mlp"
-    """mlp, residual, or the class of a network of your own as module:Class."""
+    """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), or the class
+    of a network of your own as module:Class."""
     hidden_dim: Annotated[int, Field(ge=1, le=65536)] = 512
-    """Width of each hidden layer of an MLP."""
+    """Width of each hidden layer of mlp and gather."""
     num_layers: Annotated[int, Field(ge=1, le=64)] = 2
-    """Hidden layers of an MLP."""
+    """Hidden layers of mlp and gather."""
     channels: Annotated[int, Field(ge=1, le=4096)] = 64
-    """Width of a residual network."""
+    """Width of residual and slim."""
     blocks: Annotated[int, Field(ge=1, le=256)] = 4
-    """Depth of a residual network: blocks of two convolutions each."""
+    """Depth of residual and slim: blocks of two convolutions each."""
     squeeze_excitation: bool = False
     """Let each residual block weigh its channels by what the whole board looks like."""
     policy_head: Literal["auto", "planes", "linear"] = "auto"
-    """How a residual network makes its logits: as planes, for games in which action = kind · squares +
+    """How residual and slim make their logits: as planes, for games in which action = kind · squares +
     square, or by a linear layer, which fits any game. ``auto`` takes planes where they are known to fit."""
     input_dim: Annotated[int, Field(ge=1)] | None = None
     """Numbers in one observation, all axes together; the game knows it, so it may be left out."""
@@ -49,6 +50,9 @@ class ModelConfig(Settings):
 
 class ActorCritic(nn.Module):
     """Observations [n, *shape] in the game's own type in; logits [n, actions] and values [n] out.
+
+    Few of many actions are legal: with ``actions`` [n, k], only their logits are given, [n, k]. A negative number
+    stands for no action, and its logit has no meaning.
 
     A subclass computes both from float32 in ``heads``; turning small integers into numbers of like size is
     done here, by the factors that the game's spec gives.
@@ -73,9 +77,15 @@ class ActorCritic(nn.Module):
     def initialise(self, generator: Generator) -> None:
         """Give all weights their first values. A network whose constructor has done so needs none of it."""
 
-    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, observations: Tensor, actions: Tensor | None = None) -> tuple[Tensor, Tensor]:
         inputs = observations.to(torch.float32)
-        return self.heads(inputs if self.scale is None else inputs * self.scale)
+        logits, values = self.heads(inputs if self.scale is None else inputs * self.scale)
+        return logits if actions is None else chosen_logits(logits, actions), values
+
+
+def chosen_logits(logits: Tensor, actions: Tensor) -> Tensor:
+    """[n, k]: those of the actions [n, k] that are not negative; the others have no meaning."""
+    return logits.gather(1, actions.clamp(min=0).long())
 
 
 class MLP(ActorCritic):
@@ -86,18 +96,18 @@ class MLP(ActorCritic):
         layers: list[nn.Module] = [nn.Flatten()]
         width = spec.observation.size
         for _ in range(config.num_layers):
-            layers += [_linear(width, config.hidden_dim), nn.ReLU(inplace=True)]
+            layers += [linear(width, config.hidden_dim), nn.ReLU(inplace=True)]
             width = config.hidden_dim
         self.body = nn.Sequential(*layers)
-        self.policy = _linear(width, spec.num_actions)
-        self.value = _linear(width, 1)
+        self.policy = linear(width, spec.num_actions)
+        self.value = linear(width, 1)
 
     def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         features = self.body(inputs)
         return self.policy(features), self.value(features).squeeze(-1)
 
     def initialise(self, generator: Generator) -> None:
-        _initialise(self, generator, self.policy, self.value)
+        initialise(self, generator, self.policy, self.value)
 
 
 class ResidualNet(ActorCritic):
@@ -118,23 +128,18 @@ class ResidualNet(ActorCritic):
             )
         planes, height, width = spec.observation.shape
         squares, channels = height * width, config.channels
-        self.stem = nn.Sequential(_conv(planes, channels, 3), _norm(channels), nn.ReLU(inplace=True))
+        self.stem = nn.Sequential(conv(planes, channels, 3), norm(channels), nn.ReLU(inplace=True))
         self.tower = nn.Sequential(
             *(_ResidualBlock(channels, config.squeeze_excitation) for _ in range(config.blocks))
         )
-        self.policy: nn.Module
-        if _acts_on_planes(config, spec):
-            # Flattened, the planes are in the order [kind, file, rank]: that of the actions.
-            self.policy = nn.Sequential(_conv(channels, spec.num_actions // squares, 1), nn.Flatten())
-        else:
-            self.policy = nn.Sequential(nn.Flatten(), _linear(channels * squares, spec.num_actions))
+        self.policy = policy_head(config, spec, channels)
         self.value = nn.Sequential(
-            _conv(channels, self._VALUE_PLANES, 1),
+            conv(channels, self._VALUE_PLANES, 1),
             nn.ReLU(inplace=True),
             nn.Flatten(),
-            _linear(self._VALUE_PLANES * squares, self._VALUE_WIDTH),
+            linear(self._VALUE_PLANES * squares, self._VALUE_WIDTH),
             nn.ReLU(inplace=True),
-            _linear(self._VALUE_WIDTH, 1),
+            linear(self._VALUE_WIDTH, 1),
         )
 
     def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,20 +148,29 @@ class ResidualNet(ActorCritic):
         return self.policy(features), self.value(features).squeeze(-1)
 
     def initialise(self, generator: Generator) -> None:
-        _initialise(self, generator, self.policy, self.value)
+        initialise(self, generator, self.policy, self.value)
+
+
+def policy_head(config: ModelConfig, spec: GameSpec, channels: int) -> nn.Sequential:
+    """From features [n, channels, height, width] to logits [n, actions]."""
+    squares = spec.observation.size // spec.observation.shape[0]
+    if _acts_on_planes(config, spec):
+        # Flattened, the planes are in the order [kind, file, rank]: that of the actions.
+        return nn.Sequential(conv(channels, spec.num_actions // squares, 1), nn.Flatten())
+    return nn.Sequential(nn.Flatten(), linear(channels * squares, spec.num_actions))
 
 
 class _ResidualBlock(nn.Module):
     def __init__(self, channels: int, squeeze_excitation: bool) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            _conv(channels, channels, 3),
-            _norm(channels),
+            conv(channels, channels, 3),
+            norm(channels),
             nn.ReLU(inplace=True),
-            _conv(channels, channels, 3),
-            _norm(channels),
+            conv(channels, channels, 3),
+            norm(channels),
         )
-        self.excitation = _excitation(channels) if squeeze_excitation else None
+        self.excitation = excitation(channels) if squeeze_excitation else None
 
     def forward(self, inputs: Tensor) -> Tensor:
         outputs: Tensor = self.body(inputs)
@@ -174,14 +188,19 @@ def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed:
         config = parse_settings(ModelConfig, config, "model_config")
     _check_sizes(config, spec)
     if config.network in _BUILT_IN:
-        network = _BUILT_IN[config.network](config, spec)
+        network = _network_class(_BUILT_IN[config.network])(config, spec)  # type: ignore[call-arg, arg-type]
         if seed is not None:
             network.initialise(torch.Generator().manual_seed(seed))
         return network
     return _build_custom(config, spec, seed or 0)
 
 
-_BUILT_IN: dict[str, type[MLP] | type[ResidualNet]] = {"mlp": MLP, "residual": ResidualNet}
+_BUILT_IN = {
+    "mlp": f"{__name__}:MLP",
+    "gather": "keisei.policies.gather_network:GatherNet",
+    "residual": f"{__name__}:ResidualNet",
+    "slim": "keisei.policies.slim_network:SlimNet",
+}
 _PLANE_GAMES = frozenset({"shogi"})
 """Games with several kinds of action for a square that number them kind · squares + square."""
 _SEEDING = threading.Lock()
@@ -252,63 +271,3 @@ def _check_outputs(network: ActorCritic, path: str, spec: GameSpec) -> None:
             f"network = {path!r}: for 2 rows it must give logits of shape (2, {spec.num_actions}) and "
             f"values of shape (2,); it gives {tuple(logits.shape)} and {tuple(values.shape)}"
         )
-
-
-# Layers come without values: ``initialise`` gives them, from a generator of its own.
-
-
-class _Linear(nn.Linear):
-    """Without torch's own first values, which would come from the global random state. (Making it on the
-    "meta" device does the same, but imports modules for half a second in every new worker.)"""
-
-    def reset_parameters(self) -> None:
-        """``initialise`` fills the weights."""
-
-
-class _Conv2d(nn.Conv2d):
-    def reset_parameters(self) -> None:
-        """As in ``_Linear``."""
-
-
-def _linear(inputs: int, outputs: int) -> nn.Linear:
-    return _Linear(inputs, outputs)
-
-
-def _conv(inputs: int, outputs: int, size: int) -> nn.Conv2d:
-    return _Conv2d(inputs, outputs, size, padding=size // 2)
-
-
-def _norm(channels: int) -> nn.GroupNorm:
-    groups = next(groups for groups in (8, 4, 2, 1) if channels % groups == 0)
-    return nn.GroupNorm(groups, channels)
-
-
-def _excitation(channels: int) -> nn.Sequential:
-    """Squeeze and excitation (Hu and others, 2018): a factor between 0 and 1 for each channel."""
-    narrow = max(channels // 4, 1)
-    return nn.Sequential(
-        _linear(channels, narrow), nn.ReLU(inplace=True), _linear(narrow, channels), nn.Sigmoid()
-    )
-
-
-def _initialise(network: nn.Module, generator: Generator, policy: nn.Module, value: nn.Module) -> None:
-    """Normal weights that keep the size of signals through ReLUs (He and others, 2015), no biases. The last
-    policy layer is made a hundred times smaller: a start close to uniform play was the one choice about first
-    values that mattered much to PPO (Andrychowicz and others, 2021)."""
-    for layer in network.modules():
-        if isinstance(layer, (nn.Linear, nn.Conv2d)):
-            _fill(layer, sqrt(2), generator)
-    _fill(_last_layer(policy), 0.01, generator)
-    _fill(_last_layer(value), 1.0, generator)
-
-
-def _last_layer(head: nn.Module) -> nn.Linear | nn.Conv2d:
-    return [layer for layer in head.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))][-1]
-
-
-def _fill(layer: nn.Linear | nn.Conv2d, gain: float, generator: Generator) -> None:
-    fan_in = layer.weight[0].numel()
-    with torch.no_grad():
-        layer.weight.normal_(0.0, gain / sqrt(fan_in), generator=generator)
-        if layer.bias is not None:
-            layer.bias.zero_()

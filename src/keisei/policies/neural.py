@@ -11,6 +11,7 @@ from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArr
 from keisei.games.randomness import Stream
 from keisei.native import core
 from keisei.policies.contract import Decision, Situation
+from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, check_exploration, sample
 
@@ -41,17 +42,21 @@ class NeuralPolicy:
 
     def decide(self, observations: Array, legal: BoolArray, uniforms: Array) -> Decision:
         """Decide for rows of any origin, with one number in [0, 1) for each."""
-        logits, values = self._forward(observations)
-        actions, log_probs = sample(logits, legal, uniforms, self.temperature, self.epsilon)
+        listed = legal_actions(legal)
+        logits, values = self._forward(observations, listed)
+        places, log_probs = sample(logits, listed >= 0, uniforms, self.temperature, self.epsilon)
+        actions: IntArray = np.take_along_axis(listed, places[:, None], axis=1).squeeze(1)
         return Decision(actions, log_probs, _as_array(values))
 
     def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
         return _as_array(self._forward(observations)[1])
 
-    def _forward(self, observations: Array) -> tuple[Tensor, Tensor]:
+    def _forward(self, observations: Array, actions: IntArray | None = None) -> tuple[Tensor, Tensor]:
+        """Logits of these actions (of all by default), and values."""
         device = next(self.network.parameters()).device
+        listed = None if actions is None else as_tensor(actions).to(device)
         with torch.inference_mode():
-            logits, values = self.network(as_tensor(observations).to(device))
+            logits, values = self.network(as_tensor(observations).to(device), listed)
         return logits, values
 
 

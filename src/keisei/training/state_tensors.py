@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +57,15 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             f"(here {expected.get(differing[0])}, there {found.get(differing[0])}). Use the run's own configuration"
         )
     model.load_state_dict(dict(tensors))
+
+
+def weights_digest(model: nn.Module) -> str:
+    """A fingerprint of all weights: equal bits, equal digest."""
+    total = sha256()
+    for name, tensor in sorted(model_tensors(model).items()):
+        total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        total.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()
 
 
 def flatten_optimizer(optimizer: Optimizer) -> FlatState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -39,7 +39,9 @@ class ShogiOptions(Settings):
     """What can be set about a game of Shogi."""
 
     max_plies: Annotated[int, Field(ge=1, le=4096)] = 512
-    """A game that lasts so long is truncated."""
+    """The longest game."""
+    limit: Literal["cut", "draw"] = "cut"
+    """What becomes of a game that lasts ``max_plies``: cut off (truncated: a learner bootstraps), or a draw."""
     start: str = STARTING_SFEN
     """The position that every game starts from, as SFEN."""
     declaration: bool = False
@@ -56,6 +58,9 @@ class ShogiOptions(Settings):
     """Weight of the potential-based reward for material; 1 makes a whole set of pieces worth 1."""
     discount: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The learner's discount, which the potential needs in order to leave the best play as it is."""
+    keep_material: bool = False
+    """Leave the reward for material as it is where the rules end a game, instead of taking it back: a quieter
+    signal for beginners, at the price that material counts a little for its own sake."""
 
     @field_validator("start")
     @classmethod
@@ -87,8 +92,8 @@ class ShogiGame:
         self.spec = _spec(self.options)
         o = self.options
         self._core = core.Batch(
-            batch, seed, first_game, Board(o.start).pack(), o.max_plies, o.declaration,
-            o.win, o.loss, o.draw, o.ply_cost, o.material, o.discount,
+            batch, seed, first_game, Board(o.start).pack(), o.max_plies, o.declaration, o.limit == "draw",
+            o.win, o.loss, o.draw, o.ply_cost, o.material, o.discount, o.keep_material,
         )  # fmt: skip
         self._games = np.arange(batch, dtype=np.int32)
         self._digest = digest_of(self.spec, self.options.model_dump())

@@ -1,0 +1,158 @@
+"""What the built-in networks cost on this machine: to play, on one thread as a worker does, and to learn.
+
+Times are for one position. A network plays with a batch of 64 or 256 positions, and is asked for the logits of all
+actions, or of the legal ones alone. It learns from minibatches of 1024, as PPO does: unpacking positions, losses,
+gradients, Adam. The residual network is measured with both orders of memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from benchmarks.measure import Contender, machine, race, rate_of
+from keisei.experience.rollout import Minibatch
+from keisei.games import Game, make_game
+from keisei.games.contract import ByteArray, IntArray
+from keisei.learners.ppo import PPO, PPOConfig
+from keisei.parallel.torch_threads import torch_threads
+from keisei.policies import ActorCritic, ResidualNet, build_network
+from keisei.policies.gather_network import legal_actions
+from keisei.policies.sampling import legal_counts
+
+GAMES, EVERY, ROWS = 64, 8, 1024
+SECONDS = 0.2
+MICROSECONDS = 1e6
+
+
+class ContiguousResidual(ResidualNet):
+    """With planes one after the other in memory, as torch has them, and not square by square."""
+
+    def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.tower(self.stem(inputs))
+        return self.policy(features), self.value(features).squeeze(-1)
+
+
+FULLY_CONNECTED: dict[str, dict[str, Any]] = {
+    "mlp 256": {"network": "mlp", "hidden_dim": 256},
+    "gather 256": {"network": "gather", "hidden_dim": 256},
+    "gather 512": {"network": "gather", "hidden_dim": 512},
+}
+RESIDUAL: dict[str, dict[str, Any]] = {
+    f"residual {channels}x2{note}": {"network": network, "channels": channels, "blocks": 2}
+    for channels in (16, 32, 64)
+    for note, network in (("", "residual"), (", contiguous", f"{__name__}:ContiguousResidual"))
+}
+
+
+@dataclass(frozen=True)
+class NetworksReport:
+    machine: str
+    game: str
+    parameters: dict[str, int]
+    microseconds_per_row: dict[str, dict[str, float]]
+    """By network, then by what it does."""
+
+
+def run(*, game: str, rounds: int, as_json: bool, console: Console) -> None:
+    positions = make_game(game, batch=GAMES, seed=1)
+    batch = _minibatch(positions)
+    planes = len(positions.spec.observation.shape) == 3
+    networks = {
+        name: build_network(config, positions.spec, seed=1)
+        for name, config in (FULLY_CONNECTED | RESIDUAL if planes else FULLY_CONNECTED).items()
+    }
+    contenders = {
+        (name, task): contender
+        for name, network in networks.items()
+        for task, contender in _tasks(network, positions, batch).items()
+    }
+    rates = race(
+        {"/".join(key): contender for key, contender in contenders.items()}, SECONDS, rounds, console
+    )
+    times: dict[str, dict[str, float]] = {name: {} for name in networks}
+    for name, task in contenders:
+        times[name][task] = MICROSECONDS / rates[f"{name}/{task}"]
+    sizes = {name: sum(weight.numel() for weight in net.parameters()) for name, net in networks.items()}
+    report = NetworksReport(machine(), game, sizes, times)
+    if as_json:
+        console.print_json(json.dumps(asdict(report)))
+    else:
+        console.print(_table(report))
+
+
+def _table(report: NetworksReport) -> Table:
+    tasks = list(next(iter(report.microseconds_per_row.values())))
+    table = Table(
+        "network",
+        "parameters",
+        *tasks,
+        title=f"{report.machine}; {report.game}, µs a position",
+        title_justify="left",
+    )
+    for name, times in report.microseconds_per_row.items():
+        table.add_row(name, f"{report.parameters[name]:,}", *(f"{times[task]:.1f}" for task in tasks))
+    return table
+
+
+def _tasks(network: ActorCritic, game: Game, batch: Minibatch) -> dict[str, Contender]:
+    observations, legal = game.unpack(batch.packed)
+    inputs, actions = torch.from_numpy(observations), torch.from_numpy(legal_actions(legal))
+    learn = partial(_learn, PPO(network, game, PPOConfig()), batch)
+    tasks: dict[str, Callable[[], int]] = {
+        "play 64": partial(_play, network, inputs[:64]),
+        "play 256": partial(_play, network, inputs[:256]),
+        "play 256, legal only": partial(_play, network, inputs[:256], actions[:256]),
+        "learn, 1 thread": learn,
+    }
+    cores = os.cpu_count() or 1
+    contenders: dict[str, Contender] = {task: partial(_rate, work, 1) for task, work in tasks.items()}
+    if cores > 1:
+        contenders[f"learn, {cores} threads"] = partial(_rate, learn, cores)
+    return contenders
+
+
+def _rate(work: Callable[[], int], threads: int, seconds: float) -> float:
+    with torch_threads(threads):
+        work()  # a first time, so that what it needs is in the cache and its threads are there
+        return rate_of(work, seconds)
+
+
+@torch.inference_mode()
+def _play(network: ActorCritic, observations: Tensor, actions: Tensor | None = None) -> int:
+    network(observations, actions)
+    return len(observations)
+
+
+def _learn(learner: PPO, batch: Minibatch) -> int:
+    loss = learner.losses(batch).total(learner.config, learner.entropy_weight(progress=0))
+    learner.optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    learner.optimizer.step()
+    return len(batch)
+
+
+def _minibatch(game: Game) -> Minibatch:
+    """Positions of random games at all stages, with actions that could be played there."""
+    packed: list[ByteArray] = []
+    actions: list[IntArray] = []
+    counts: list[IntArray] = []
+    while sum(len(rows) for rows in packed) < ROWS:
+        for _ in range(EVERY):
+            game.step(game.random_actions())
+        packed.append(game.pack())
+        actions.append(game.random_actions())
+        counts.append(legal_counts(game.legal()))
+    noise = np.random.default_rng(1).standard_normal((3, ROWS)).astype(np.float32)
+    log_probs = -np.log(np.concatenate(counts)[:ROWS]).astype(np.float32)
+    return Minibatch(np.concatenate(packed)[:ROWS], np.concatenate(actions)[:ROWS], log_probs, *noise)

@@ -1,0 +1,189 @@
+"""``keisei evaluate``: how strong a run's player is, against players of any kind."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from keisei.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keisei.evaluation import MatchResult, Player, Tally
+    from keisei.training.players import RunGame
+
+Games = Annotated[int, typer.Option(min=2, help="Games of each match, an even number.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed plays the same games.")]
+Temperature = Annotated[float, typer.Option(min=0, help="How freely networks play; 0 takes the best action.")]
+OpeningPlies = Annotated[
+    int | None,
+    typer.Option(min=0, help="Random plies before each pair of games; by default what suits the game."),
+]
+Root = Annotated[Path, typer.Option(help="The directory of runs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def evaluate(
+    run: Annotated[
+        str, typer.Argument(help="A run, RUN@best, RUN@latest, RUN@UPDATE, or a checkpoint's directory.")
+    ],
+    opponent: Annotated[
+        list[str] | None,
+        typer.Option(help="random (the default), greedy, search:DEPTH, or another run; may be repeated."),
+    ] = None,
+    games: Games = 100,
+    seed: Seed = 0,
+    temperature: Temperature = 0.0,
+    opening_plies: OpeningPlies = None,
+    root: Root = Path("runs"),
+    records: Annotated[
+        Path | None, typer.Option(help="Write all games into this new directory, as KIF (Shogi only).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Let a run's player meet opponents, with both players in both seats. Nothing is written into the run."""
+    from keisei.evaluation import play_match
+    from keisei.training.players import game_of, load_player
+
+    game = game_of(run, root)
+    if records is not None:
+        _prepare_records(records, game)
+    player, *others = (
+        load_player(text, game.spec, root, temperature) for text in (run, *(opponent or ["random"]))
+    )
+    with games_progress() as progress:
+        matches = [
+            play_match(
+                game.name,
+                game.options,
+                player,
+                other,
+                games,
+                seed,
+                opening_plies=opening_plies,
+                record=records is not None,
+                on_game=_bar(progress, f"{player.name} against {other.name}", games),
+            )
+            for other in others
+        ]
+    if as_json:
+        typer.echo(json.dumps(_as_json(player, matches, temperature), indent=2))
+    else:
+        _print(player, matches)
+    if records is not None:
+        _write_records(records, matches)
+
+
+def games_progress() -> Progress:
+    """A display of games that have ended, beside the output and not in it."""
+    text = TextColumn("{task.description}", markup=False)
+    columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+def _bar(progress: Progress, text: str, games: int) -> Callable[[int, int], None]:
+    task = progress.add_task(text, total=games)
+    return lambda ended, total: progress.update(task, completed=ended)
+
+
+def _print(player: Player, matches: Sequence[MatchResult]) -> None:
+    """One column for each opponent."""
+    table = Table("against", box=None, pad_edge=False)
+    for match in matches:
+        table.add_column(Text(match.players[1]), justify="right")
+    columns = [dict(_figures(match)) for match in matches]
+    for name in dict.fromkeys(name for column in columns for name in column):
+        table.add_row(name, *(Text(column.get(name, "–")) for column in columns))
+    console = Console(highlight=False)
+    first = matches[0]
+    heading = f"{player.name} on {first.game}, seed {first.seed}, opening plies {first.opening_plies}\n"
+    console.print(Text(heading), soft_wrap=True)
+    console.print(table)
+
+
+def _figures(match: MatchResult) -> Iterator[tuple[str, str]]:
+    from keisei.evaluation import elo_difference, likelihood_of_superiority, score_interval
+
+    tally = match.tally()
+    score = score_interval(tally)
+    yield "games", f"{tally.games}"
+    yield "won-drawn-lost", _results(tally)
+    yield "score", f"{score.value:.1%}"
+    yield "95 % interval", f"{score.low:.1%} … {score.high:.1%}"
+    yield "Elo difference", str(elo_difference(tally))
+    yield "is the better one", f"{likelihood_of_superiority(tally):.1%}"
+    for seat in (0, 1):
+        yield f"in seat {seat}", _results(match.tally(seat))
+    yield "mean length", f"{match.mean_length:.1f}"
+    for ending, count in match.endings.items():
+        yield f"ended by {ending}", f"{count / tally.games:.1%}"
+
+
+def _results(tally: Tally) -> str:
+    return f"{tally.wins}-{tally.draws}-{tally.losses}"
+
+
+def _as_json(player: Player, matches: Sequence[MatchResult], temperature: float) -> dict[str, object]:
+    first = matches[0]
+    return {
+        "player": player.name,
+        "game": first.game,
+        "options": dict(first.options),
+        "seed": first.seed,
+        "opening_plies": first.opening_plies,
+        "temperature": temperature,
+        "matches": [_match_as_json(match) for match in matches],
+    }
+
+
+def _match_as_json(match: MatchResult) -> dict[str, object]:
+    from keisei.evaluation import elo_difference, likelihood_of_superiority, score_interval
+
+    tally = match.tally()
+    return {
+        "opponent": match.players[1],
+        "games": tally.games,
+        **asdict(tally),
+        "score": asdict(score_interval(tally)),
+        "elo": asdict(elo_difference(tally)),
+        "superiority": likelihood_of_superiority(tally),
+        "seats": [asdict(match.tally(seat)) for seat in (0, 1)],
+        "mean_length": match.mean_length,
+        "endings": match.endings,
+    }
+
+
+def _prepare_records(directory: Path, game: RunGame) -> None:
+    """Before anything is played, so that no games are lost."""
+    if game.spec.name != "shogi":
+        raise ConfigError(
+            f"--records writes KIF, a format of Shogi, and this run plays {game.spec.name}; leave it out"
+        )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        taken = any(directory.iterdir())
+    except OSError as error:
+        raise ConfigError(f"--records: {directory} cannot be made: {error.strerror or error}") from error
+    if taken:
+        raise ConfigError(f"--records: {directory} is not empty; name a new directory")
+
+
+def _write_records(directory: Path, matches: Sequence[MatchResult]) -> None:
+    """A file for each game: its opponent, and its number within the match."""
+    from keisei.evaluation import shogi_record
+    from keisei.games.shogi import kif
+
+    for place, match in enumerate(matches, start=1):
+        opponent = re.sub(r"[^A-Za-z0-9._-]+", "-", match.players[1])
+        for number in range(len(match.games)):
+            path = directory / f"{place}-{opponent}-{number + 1:04d}.kif"
+            kif.dump(shogi_record(match, number), path, encoding="utf-8")  # it has a sign for every name

@@ -1,0 +1,333 @@
+"""What a person sees while a run trains: one panel on a terminal, lines of text elsewhere."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from keisei.cli.plain_view import (
+    KEPT,
+    Heading,
+    Note,
+    PlainView,
+    RunHistory,
+    clock,
+    describe,
+    figure,
+    length,
+    one_line,
+    percent,
+)
+
+if TYPE_CHECKING:
+    from keisei.training.events import Counters, Evaluation, Saved, Update
+
+__all__ = ["Heading", "LiveView", "View", "make_view", "render_still"]
+
+REFRESHES_PER_SECOND = 2
+WIDEST = 120
+FIXED_LINES = 18
+"""Of the panel, beside evaluations and notes."""
+BLOCKS = "▁▂▃▄▅▆▇█"
+LABEL, GOOD, CURVE, LEARNING = "dim", "green", "cyan", "magenta"
+LEVEL_STYLES = {"info": "", "warning": "yellow"}
+
+
+class View(Protocol):
+    """Watches a run from before its first update to its end."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def started(self, heading: Heading) -> None: ...
+
+    def on_update(self, update: Update) -> None: ...
+
+    def on_evaluation(self, evaluation: Evaluation) -> None: ...
+
+    def on_checkpoint(self, saved: Saved) -> None: ...
+
+    def note(self, message: str, level: str = "info") -> None:
+        """``level`` is info, warning or error."""
+
+    def finished(self, outcome: str, counters: Counters) -> None: ...
+
+
+def make_view(console: Console, *, plain: bool | None = None, quiet: bool = False) -> View:
+    """The panel where it can be shown, unless ``plain`` asks for lines; ``quiet`` shows nothing but warnings."""
+    if quiet:
+        return PlainView(console, quiet=True)
+    if plain is None:
+        plain = not _can_show_panels(console)
+    return PlainView(console) if plain else LiveView(console)
+
+
+def _can_show_panels(console: Console) -> bool:
+    """The file is asked too: FORCE_COLOR makes rich take a pipe for a terminal."""
+    return console.is_interactive and console.file.isatty() and console.encoding.startswith("utf")
+
+
+class LiveView:
+    """A panel that a timer draws anew, so that clocks go on while an update is made. Events only change what it
+    shows, which makes them cheap, and safe in a signal handler."""
+
+    def __init__(self, console: Console, history: RunHistory | None = None) -> None:
+        self.history = history or RunHistory()
+        self._live = Live(
+            TrainingPicture(self.history), console=console, refresh_per_second=REFRESHES_PER_SECOND
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._live.stop()
+
+    def started(self, heading: Heading) -> None:
+        self.history.start(heading)
+        if heading.resumed_from:
+            self.note(f"resumed from update {heading.resumed_from}")
+
+    def on_update(self, update: Update) -> None:
+        self.history.add_update(update)
+
+    def on_evaluation(self, evaluation: Evaluation) -> None:
+        self.history.add_evaluation(evaluation)
+
+    def on_checkpoint(self, saved: Saved) -> None:
+        self.history.add_checkpoint(saved)
+
+    def note(self, message: str, level: str = "info") -> None:
+        self.history.add_note(message, level)
+
+    def finished(self, outcome: str, counters: Counters) -> None:
+        self.history.finish(outcome)
+
+
+def render_still(view: LiveView, width: int = 100) -> str:
+    """The panel as it is now, as an SVG."""
+    console = Console(
+        file=io.StringIO(), record=True, width=width, height=40, force_terminal=True, color_system="truecolor"
+    )
+    console.print(TrainingPicture(view.history))
+    return console.export_svg(title="keisei train", unique_id="keisei-train")
+
+
+class TrainingPicture:
+    """The panel. It fits 80 x 24 and uses what room there is beyond that."""
+
+    def __init__(self, history: RunHistory) -> None:
+        self._history = history
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = min(options.max_width, WIDEST)
+        history = self._history
+        if history.heading is None:
+            yield Text("starting ...", style=LABEL)
+            return
+        yield Panel(
+            Group(*_lines(history, history.heading, width - 4, options.size.height - 1)),
+            title=_title(history.heading, width - 6),
+            title_align="left",
+            subtitle=_subtitle(history),
+            subtitle_align="right",
+            border_style=LABEL,
+            width=width,
+        )
+
+
+def _lines(history: RunHistory, heading: Heading, width: int, height: int) -> Iterator[RenderableType]:
+    room = height - FIXED_LINES
+    matches = max(1, min(len(history.evaluations), room - 2))
+    yield _row(one_line(describe(heading)), LABEL)
+    yield from _progress(history, heading)
+    yield _rule("Learning")
+    yield _learning(history, width)
+    yield _rule("Games")
+    yield from _games(history)
+    yield _rule("Workers")
+    yield _workers(history, heading)
+    yield _rule(_evaluations_title(history, matches))
+    yield _evaluations(history, matches, width)
+    yield _rule("Checkpoint · " + _last_checkpoint(history))
+    yield from (_note(note) for note in history.notes[-max(1, room - matches) :])
+
+
+def _title(heading: Heading, width: int) -> Text:
+    title = Text(one_line(f"{heading.game} · {heading.run}"), style="not dim bold")
+    title.truncate(width, overflow="ellipsis")  # a panel grows with its title, beyond its width
+    return title
+
+
+def _subtitle(history: RunHistory) -> Text:
+    if history.outcome:
+        return Text(f"finished: {history.outcome}", style="not dim bold")
+    return Text("Ctrl-C stops after this update", style=LABEL)
+
+
+def _progress(history: RunHistory, heading: Heading) -> Iterator[RenderableType]:
+    last = history.updates[-1] if history.updates else None
+    share = last.progress if last else 0.0
+    bar = Table.grid(expand=True, padding=(0, 1))
+    bar.add_column(ratio=1)
+    bar.add_column()
+    bar.add_row(
+        ProgressBar(total=1.0, completed=share, complete_style=GOOD, finished_style=GOOD),
+        Text(percent(share), style="bold"),
+    )
+    yield bar
+    done = (
+        f"update {last.counters.update} · {last.counters.transitions:,} steps of {length(heading)}"
+        if last
+        else f"no update yet · {length(heading)} in all"
+    )
+    left = "" if history.outcome else f" · {clock(history.seconds_left)} left"
+    yield _row(f"{done} · {clock(history.elapsed)} elapsed{left}")
+    yield _time_spent(history)
+
+
+def _time_spent(history: RunHistory) -> Text:
+    """How fast it goes, and what the time of an update is spent on."""
+    share, cells = history.collecting_share, 12
+    collecting = round(cells * share) if math.isfinite(share) else 0
+    busy = history.updates[-1].collection.worker_utilisation if history.updates else math.nan
+    row = _row(f"{figure(history.speed, ',.0f')} steps/s · ")
+    row.append(f"collect {percent(share, 0)} ", style=CURVE)
+    row.append("━" * collecting, style=CURVE).append("━" * (cells - collecting), style=LEARNING)
+    row.append(f" {percent(1 - share, 0)} learn", style=LEARNING)
+    return row.append(f" · workers {percent(busy, 0)} busy")
+
+
+def _learning(history: RunHistory, width: int) -> Table:
+    table = _grid("left", "right", "left", "left", "right")
+    table.expand, table.columns[2].ratio = True, 1
+    report = history.updates[-1].report if history.updates else None
+    curves = [
+        ("entropy", history.curve(lambda update: update.report.entropy), ".3f"),
+        ("value loss", history.curve(lambda update: update.report.value_loss), ".4f"),
+        ("explained", history.curve(lambda update: update.report.explained_variance), ".3f"),
+        ("mean plies", history.curve(lambda update: update.games.mean_plies), ".1f"),
+    ]
+    facts = [
+        ("policy loss", figure(report.policy_loss, ".4f") if report else "-"),
+        ("KL", figure(report.approx_kl, ".4f") if report else "-"),
+        ("clip fraction", percent(report.clip_fraction) if report else "-"),
+        ("learning rate", figure(report.learning_rate, ".1e") if report else "-"),
+    ]
+    cells = max(5, min(KEPT, width - 48))
+    for (name, values, form), (fact, shown) in zip(curves, facts, strict=True):
+        newest = figure(values[-1], form) if values else "-"
+        line = Text(sparkline(values, cells).ljust(cells), style=CURVE)
+        table.add_row(Text(name, style=LABEL), newest, line, Text(fact, style=LABEL), shown)
+    return table
+
+
+def _games(history: RunHistory) -> Iterator[Text]:
+    finished = history.updates[-1].counters.games if history.updates else 0
+    plies = figure(history.game_mean(lambda games: games.mean_plies), ".1f")
+    first = percent(history.game_mean(lambda games: games.first_wins), 0)
+    draws = percent(history.game_mean(lambda games: games.draws), 0)
+    cut = percent(history.game_mean(lambda games: games.truncations), 0)
+    yield _row(f"{finished:,} finished · {plies} plies · first wins {first} · draws {draws} · cut off {cut}")
+    endings = [f"{name} {count:,}" for name, count in history.endings]
+    yield _row(one_line(" · ".join(endings)) or "no game was finished lately", LABEL)
+
+
+def _workers(history: RunHistory, heading: Heading) -> Text:
+    if not history.updates:
+        return _row("-")
+    now = history.updates[-1].collection
+    row = _row("")
+    row.append(f"{now.workers} of {heading.workers} at work", style=_warn_if(now.workers < heading.workers))
+    row.append(" · ").append(f"restarts {now.restarts:,}", style=_warn_if(now.restarts > 0))
+    row.append(f" · policy lag {figure(now.policy_lag, '.1f')} · slabs waiting {now.queue_depth}")
+    return row.append(f" · dropped {now.dropped:,}")
+
+
+def _evaluations_title(history: RunHistory, matches: int) -> str:
+    hidden = len(history.evaluations) - matches
+    best = "" if history.best_update is None else f" · best: update {history.best_update}"
+    return "Evaluations" + best + (f" · {hidden} more not shown" if hidden > 0 else "")
+
+
+def _evaluations(history: RunHistory, matches: int, width: int) -> RenderableType:
+    if not history.evaluations:
+        return _row("none yet", LABEL)
+    table = _grid("left", "left", "right", "left", "left", "left")
+    cells = max(12, min(KEPT, width - 76))
+    for opponent, rows in list(history.evaluations.items())[:matches]:
+        last = rows[-1]
+        table.add_row(
+            Text(_tail(one_line(opponent), max(8, width - cells - 52)), style=LABEL),
+            Text(sparkline([row.score for row in rows], cells, (0.0, 1.0)), style=CURVE),
+            Text(percent(last.score), style="bold"),
+            f"{percent(last.low, 0)} to {percent(last.high, 0)}",
+            f"+{last.wins} ={last.draws} -{last.losses}",
+            Text(f"update {last.update}", style=LABEL),
+        )
+    return table
+
+
+def _last_checkpoint(history: RunHistory) -> str:
+    if history.saved_update is None:
+        return "none yet"
+    return f"update {history.saved_update}, {clock(history.seconds_since_saved)} ago"
+
+
+def _note(note: Note) -> Text:
+    row = _row(f"{clock(note.elapsed)}  ", LABEL)
+    return row.append(note.text, style=LEVEL_STYLES.get(note.level, "bold red"))
+
+
+def _grid(*columns: Literal["left", "right"]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for justify in columns:
+        table.add_column(justify=justify, no_wrap=True)
+    return table
+
+
+def _tail(name: str, width: int) -> str:
+    """The end of a path says more than its beginning."""
+    return name if len(name) <= width else f"…{name[-width + 1 :]}"
+
+
+def _warn_if(wrong: bool) -> str:
+    return LEVEL_STYLES["warning"] if wrong else ""
+
+
+def _rule(title: str) -> Rule:
+    return Rule(Text(title, style="bold"), align="left", style=LABEL)
+
+
+def _row(text: str, style: str = "") -> Text:
+    """One line, whatever the width."""
+    row = Text(no_wrap=True, overflow="ellipsis")
+    return row.append(text, style=style)
+
+
+def sparkline(values: Sequence[float], width: int, bounds: tuple[float, float] | None = None) -> str:
+    """The last ``width`` values as blocks, blank where a value is not a number; flat curves lie in the middle."""
+    shown = values[-width:]
+    known = [value for value in shown if math.isfinite(value)]
+    low, high = bounds or (min(known, default=0.0), max(known, default=0.0))
+    top = len(BLOCKS) - 1
+
+    def block(value: float) -> str:
+        if not math.isfinite(value):
+            return " "
+        height = (value - low) / (high - low) if high > low else 0.5
+        return BLOCKS[round(top * min(1.0, max(0.0, height)))]
+
+    return "".join(map(block, shown))

@@ -1,0 +1,184 @@
+"""``keisei runs``: every run, how it stands, and how far it has come. Reads only, also while one is being trained."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from math import isfinite, nan
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from keisei.errors import KeiseiError
+from keisei.training.run_database import RunDatabase
+from keisei.training.run_directory import RunDirectory, RunState, list_runs
+from keisei.training.run_records import EvaluationRow
+
+_STYLES = {
+    RunState.RUNNING: "green",
+    RunState.INTERRUPTED: "yellow",
+    RunState.FAILED: "bold red",
+    RunState.UNREADABLE: "bold red",
+}
+_UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in one line. What is not known is None."""
+
+    name: str
+    path: str
+    state: RunState
+    game: str | None = None
+    updates: int | None = None
+    transitions: int | None = None
+    training_seconds: float | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+    """The last score against each opponent; ``best`` stands for the checkpoint that was best at the time."""
+    last_seen: float | None = None
+    """When the run last wrote anything, in seconds since 1970."""
+    detail: str = ""
+    """Why it failed, who is training it, or what is wrong with it."""
+
+
+def runs(
+    root: Annotated[Path, typer.Option(help="The directory of runs.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
+) -> None:
+    """List all runs with their state, progress and last scores. Damaged ones are listed with the reason."""
+    summaries = [summarise(run) for run in _find(root)]
+    if as_json:
+        typer.echo(json.dumps([_as_json(summary) for summary in summaries], indent=2))
+    elif summaries:
+        _print(summaries)
+    else:
+        Console(highlight=False).print(Text(f"There are no runs in {root}."), soft_wrap=True)
+
+
+def summarise(run: RunDirectory) -> RunSummary:
+    """Look at each part of a run; one that cannot be read leaves the others."""
+    status = run.status()
+    summary = RunSummary(
+        run.name, str(run.path), status.state, detail=status.detail, last_seen=_time(status.since)
+    )
+    try:
+        summary = replace(summary, game=_game(run))
+    except KeiseiError as error:
+        summary = replace(summary, state=RunState.UNREADABLE, detail=str(error))
+    if not run.database.exists():
+        return summary
+    try:
+        return _with_numbers(summary, run)
+    except KeiseiError as error:
+        return replace(summary, detail=f"{summary.detail}; {error}" if summary.detail else str(error))
+
+
+def _find(root: Path) -> list[RunDirectory]:
+    """All runs, and what must have been one: it has checkpoints, and its configuration is lost."""
+    paths = {run.path for run in list_runs(root)}
+    if root.is_dir():
+        paths |= {path.parent for path in root.glob("[!.]*/checkpoints") if path.is_dir()}
+    return [RunDirectory(path) for path in sorted(paths)]
+
+
+def _game(run: RunDirectory) -> str | None:
+    """Only this one setting is read: the rest is of no interest here, and its classes take seconds to import."""
+    env = run.config().get("env")
+    game = env.get("game") if isinstance(env, dict) else None
+    return game if isinstance(game, str) else None
+
+
+def _with_numbers(summary: RunSummary, run: RunDirectory) -> RunSummary:
+    with RunDatabase(run.database, read_only=True) as database:
+        progress, metrics = database.progress(), database.latest_metrics()
+        scores = last_scores(database.evaluations())
+    if progress is None:
+        return replace(summary, scores=scores)
+    seconds = metrics.get("time/time_elapsed", nan)
+    return replace(
+        summary,
+        updates=progress.update,
+        transitions=progress.step,
+        training_seconds=seconds if isfinite(seconds) else None,
+        scores=scores,
+        last_seen=max(progress.time, summary.last_seen or 0.0),
+    )
+
+
+def last_scores(rows: Sequence[EvaluationRow]) -> dict[str, float]:
+    """By opponent. Checkpoints of the run itself come and go, so the last of them is ``best``, as it was then."""
+    named = {row.opponent: row.score for row in rows if not _is_checkpoint(row)}
+    best = [row.score for row in rows if _is_checkpoint(row)]
+    return {**named, **({"best": best[-1]} if best else {})}
+
+
+def _is_checkpoint(row: EvaluationRow) -> bool:
+    return row.opponent.startswith("update-")
+
+
+def _print(summaries: Sequence[RunSummary]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Run", "Game", "State", "Updates", "Transitions", "Trained", "Last scores", "Seen"):
+        justify: Literal["left", "right"] = (
+            "right" if heading in ("Updates", "Transitions", "Trained") else "left"
+        )
+        table.add_column(heading, justify=justify, no_wrap=heading != "Last scores")
+    for summary in summaries:
+        scores = ", ".join(f"{name} {score:.0%}" for name, score in summary.scores.items())
+        seen = "–" if summary.last_seen is None else f"{_duration(time.time() - summary.last_seen)} ago"
+        table.add_row(
+            Text(summary.name),
+            Text(summary.game or "–"),
+            Text(summary.state.value, style=_STYLES.get(summary.state, "")),
+            _number(summary.updates),
+            _number(summary.transitions),
+            "–" if summary.training_seconds is None else _duration(summary.training_seconds),
+            Text(scores or "–"),
+            seen,
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    for summary in summaries:
+        if summary.detail not in ("", summary.state.value):
+            style = _STYLES.get(summary.state, "")
+            console.print(Text(f"\n{summary.name}: {summary.detail}", style=style), soft_wrap=True)
+
+
+def _as_json(summary: RunSummary) -> dict[str, object]:
+    seen = summary.last_seen
+    return asdict(summary) | {
+        "state": summary.state.value,
+        "last_seen": None
+        if seen is None
+        else datetime.fromtimestamp(seen, UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _number(count: int | None) -> str:
+    return "–" if count is None else f"{count:,}"
+
+
+def _time(iso: str) -> float | None:
+    try:
+        return datetime.fromisoformat(iso).timestamp()
+    except (TypeError, ValueError):  # a state that somebody has edited
+        return None
+
+
+def _duration(seconds: float) -> str:
+    """In its two largest units, such as ``2 h 5 min``."""
+    left = max(0, int(seconds))
+    parts: list[str] = []
+    for unit, length in _UNITS:
+        count, left = divmod(left, length)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2])

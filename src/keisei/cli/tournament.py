@@ -1,0 +1,171 @@
+"""``keisei tournament``: all meet all. ``keisei ladder``: each checkpoint of a run meets those before it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from keisei.cli.evaluate import Games, Json, OpeningPlies, Root, Seed, Temperature, games_progress
+from keisei.errors import ConfigError, RunLockedError
+
+if TYPE_CHECKING:
+    from keisei.evaluation import MatchPlan, MatchResult, Player, Rating, Tournament
+    from keisei.training.players import RunGame
+    from keisei.training.run_directory import RunDirectory
+
+
+def tournament(
+    players: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PLAYER...",
+            help="Runs, RUN@UPDATE, checkpoints, random, greedy, search:DEPTH. A run alone stands for all its "
+            "checkpoints and random.",
+        ),
+    ],
+    games: Games = 100,
+    seed: Seed = 0,
+    temperature: Temperature = 0.0,
+    opening_plies: OpeningPlies = None,
+    root: Root = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Let everybody meet everybody, and rate them. The game is that of the first run among them."""
+    from keisei.evaluation import MatchPlan, round_robin
+    from keisei.training.standings import anchor_of
+
+    game, entrants = _entrants(players, root, temperature)
+    plan = MatchPlan(game.name, game.options, games, seed, opening_plies)
+    with _progress(plan, len(entrants) * (len(entrants) - 1) // 2) as shown:
+        result = round_robin(shown, entrants, anchor=anchor_of([entrant.name for entrant in entrants]))
+    _tell(result, result.ratings, as_json)
+
+
+def ladder(
+    run: Annotated[str, typer.Argument(help="A run: its name, or its path.")],
+    back: Annotated[int, typer.Option(min=1, help="How many earlier checkpoints each one meets.")] = 1,
+    games: Games = 100,
+    seed: Seed = 0,
+    temperature: Temperature = 0.0,
+    opening_plies: OpeningPlies = None,
+    root: Root = Path("runs"),
+    save: Annotated[
+        bool, typer.Option("--save", help="Write ratings into run.db, together with the run's own matches.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Let each checkpoint of a run meet the ones before it, and rate them, oldest first."""
+    from keisei import evaluation
+    from keisei.training.players import find_run, game_of, load_players
+
+    directory = find_run(run, root)
+    if save:
+        _check_idle(directory)
+    game = game_of(run, root)
+    entrants = load_players(directory, game.spec, temperature)
+    if len(entrants) < 2:
+        raise ConfigError(
+            f"a ladder has two checkpoints or more, and {directory.path} has {len(entrants)}; train on, or keep more "
+            f"of them (run.keep, run.milestone_every)"
+        )
+    plan = evaluation.MatchPlan(game.name, game.options, games, seed, opening_plies)
+    with _progress(plan, sum(min(back, rung) for rung in range(len(entrants)))) as shown:
+        result = evaluation.ladder(shown, entrants, back=back)
+    rungs = [entrant.name for entrant in entrants]
+    _tell(result, sorted(result.ratings, key=lambda rating: rungs.index(rating.player)), as_json)
+    if save:
+        _save(directory, rungs[-1], result)
+
+
+def _entrants(texts: Sequence[str], root: Path, temperature: float) -> tuple[RunGame, list[Player]]:
+    """The players behind the texts, and the game of the first run among them."""
+    from keisei.policies.registry import PLAYERS
+    from keisei.training.players import find_run, game_of, load_player, load_players
+
+    kinds = [player.partition(":")[0] for player in PLAYERS]
+    runs = [text for text in texts if text.partition(":")[0] not in kinds]
+    if not runs:
+        raise ConfigError(
+            f"a run tells which game is played, and there is none among {', '.join(texts)}; add one"
+        )
+    game = game_of(runs[0], root)
+    if len(texts) > 1:
+        return game, [load_player(text, game.spec, root, temperature) for text in texts]
+    checkpoints = load_players(find_run(runs[0], root), game.spec, temperature)
+    return game, [load_player("random", game.spec), *checkpoints]
+
+
+@contextmanager
+def _progress(plan: MatchPlan, matches: int) -> Iterator[MatchPlan]:
+    """The plan, with a display of the games that have ended in all matches together."""
+    before = 0
+    with games_progress() as progress:
+        task = progress.add_task("games", total=matches * plan.games)
+
+        def on_game(ended: int, total: int) -> None:
+            progress.update(task, completed=before + ended)
+
+        def on_match(match: MatchResult) -> None:
+            nonlocal before
+            before += len(match.games)
+
+        yield replace(plan, on_game=on_game, on_match=on_match)
+
+
+def _tell(result: Tournament, ratings: Sequence[Rating], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(_as_json(result, ratings), indent=2))
+        return
+    table = Table("Player", box=None, pad_edge=False)
+    for heading in ("Elo", "95 % interval", "Games", "Score"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for rating in ratings:
+        fixed = rating.player == result.anchor
+        interval = "fixed" if fixed else f"{rating.low:+.0f} … {rating.high:+.0f}"
+        table.add_row(
+            Text(rating.player), f"{rating.elo:+.0f}", interval, f"{rating.games}", f"{rating.score:.1%}"
+        )
+    Console(highlight=False).print(table)
+
+
+def _as_json(result: Tournament, ratings: Sequence[Rating]) -> dict[str, object]:
+    return {
+        "anchor": result.anchor,
+        "ratings": [asdict(rating) for rating in ratings],
+        "pairings": [
+            {"first": pairing.first, "second": pairing.second, **asdict(pairing.tally)}
+            for pairing in result.pairings
+        ],
+    }
+
+
+def _check_idle(run: RunDirectory) -> None:
+    """Before anything is played; the lock is taken when there is something to write."""
+    from keisei.training.run_directory import RunState
+
+    status = run.status()
+    if status.state is RunState.RUNNING:
+        raise RunLockedError(
+            f"--save writes into {run.path}, which is being trained by {status.detail}, and only one process writes "
+            f"there; wait for it, stop it, or leave out --save"
+        )
+
+
+def _save(run: RunDirectory, newest: str, result: Tournament) -> None:
+    from keisei.training.checkpoints import checkpoint_rank
+    from keisei.training.standings import save_ratings
+
+    rank = checkpoint_rank(newest)
+    assert rank is not None  # it is a checkpoint's name
+    rows = save_ratings(run, rank[0], result.pairings)
+    text = f"Saved {len(rows)} ratings in {run.database}, by these games and the matches of the run itself."
+    Console(stderr=True).print(Text(text), soft_wrap=True)

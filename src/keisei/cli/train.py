@@ -1,0 +1,119 @@
+"""``keisei train``: train a preset, a settings file or a run, and show how it goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from keisei.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keisei.cli.live_view import View
+    from keisei.training.api import Plan
+    from keisei.training.callbacks import Callback
+    from keisei.training.trainer import TrainResult
+
+Target = Annotated[str, typer.Argument(help="A preset, a settings file, or a run to go on with.")]
+Root = Annotated[Path, typer.Option(help="The folder of all runs.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="Change a setting, such as ppo.learning_rate=3e-4.")
+]
+
+
+def train(
+    target: Target,
+    set_: Set = None,
+    name: Annotated[str | None, typer.Option(help="The run's name; by default the preset's.")] = None,
+    root: Root = Path("runs"),
+    steps: Annotated[int | None, typer.Option(min=1, help="Transitions to learn from, in all.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.001, help="Minutes to train, in all.")] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Begin anew; the old run is kept aside.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the old run and begin anew.")] = False,
+    deterministic_digest: Annotated[
+        bool, typer.Option("--deterministic-digest", help="Print the digest of the final weights, alone on stdout.")
+    ] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Plain lines, also on a terminal.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but warnings.")] = False,
+) -> None:
+    """Train by self-play. Ctrl-C saves and leaves within seconds, and the same command goes on from there."""
+    from keisei.training.api import length_overrides, plan_run
+
+    if restart and overwrite:
+        raise ConfigError("--restart keeps the old run and --overwrite deletes it; say one of them")
+    plan = plan_run(
+        target,
+        overrides=[*(set_ or []), *length_overrides(steps, minutes)],
+        name=name,
+        root=root,
+        existing="restart" if restart else "overwrite" if overwrite else "resume",
+    )
+    console = Console(stderr=deterministic_digest, highlight=False)
+    result = _train(plan, console, plain or None, quiet)
+    if deterministic_digest:
+        typer.echo(result.digest)
+    if result.outcome == "interrupted":
+        console.print(f"Go on with it: keisei train {plan.run.path}")
+        raise typer.Exit(130)
+
+
+def _train(plan: Plan, console: Console, plain: bool | None, quiet: bool) -> TrainResult:
+    from keisei.cli.live_view import make_view
+    from keisei.training.interruption import Interruption
+    from keisei.training.trainer import Trainer
+
+    with make_view(console, plain=plain, quiet=quiet) as view:
+        interruption = Interruption(
+            on_request=lambda reason: view.note(
+                f"{reason}: saving and leaving; once more leaves at once", "warning"
+            )
+        )
+        trainer = Trainer(plan.run, plan.config, [_watching(view, plan)], interruption)
+        with interruption.installed():
+            result = trainer.train()
+        view.finished(result.outcome, result.counters)
+    return result
+
+
+def _watching(view: View, plan: Plan) -> Callback:
+    """The view as a callback. It is made here, so that the command line starts without torch."""
+    from keisei.cli.live_view import Heading
+    from keisei.training.callbacks import Callback
+    from keisei.training.events import Evaluation, Saved, Started, Update
+
+    config = plan.config
+
+    class Watching(Callback):
+        def on_start(self, started: Started) -> None:
+            view.started(
+                Heading(
+                    run=started.run,
+                    game=config.env.game,
+                    network=config.model.network,
+                    parameters=started.parameters,
+                    workers=config.parallel.workers,
+                    backend=config.parallel.placement,
+                    threads=int(config.run.learner_threads),
+                    steps=config.run.steps,
+                    minutes=config.run.minutes,
+                    mode=config.parallel.mode,
+                    resumed_from=started.counters.update,
+                    seconds=started.counters.seconds,
+                )
+            )
+
+        def on_update(self, update: Update) -> None:
+            view.on_update(update)
+
+        def on_evaluation(self, evaluation: Evaluation) -> None:
+            view.on_evaluation(evaluation)
+
+        def on_checkpoint(self, saved: Saved) -> None:
+            view.on_checkpoint(saved)
+
+        def note(self, message: str, level: str = "info") -> None:
+            view.note(message, level)
+
+    return Watching()

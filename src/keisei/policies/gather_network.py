@@ -1,0 +1,168 @@
+"""A network made for processors: it does no work for inputs that are 0, nor for actions that are not asked for.
+
+Of Shogi's 4374 inputs some 150 are not 0, and of its 2187 actions some 50 are legal. So the first layer adds up the
+rows of its weights that belong to the inputs which are set (as NNUE does), and the policy's last layer multiplies the
+rows of those actions alone. Both, and their gradients, are products with sparse matrices in the native core.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from keisei.errors import PolicyError
+from keisei.games.contract import BoolArray, FloatArray, GameSpec, IntArray, ObservationSpec
+from keisei.native import core
+from keisei.policies.layers import initialise, linear
+from keisei.policies.networks import ActorCritic, ModelConfig, chosen_logits
+from keisei.policies.sampling import legal_counts
+
+__all__ = ["GatherNet", "legal_actions"]
+
+
+class GatherNet(ActorCritic):
+    """The layers of an MLP. A plane that has one value on all squares (``ObservationSpec.flat``) is one input."""
+
+    def __init__(self, config: ModelConfig, spec: GameSpec) -> None:
+        super().__init__(spec.observation)
+        width = config.hidden_dim
+        self.first = _GatheredLinear(spec.observation, width)
+        layers: list[nn.Module] = [nn.ReLU(inplace=True)]
+        for _ in range(config.num_layers - 1):
+            layers += [linear(width, width), nn.ReLU(inplace=True)]
+        self.body = nn.Sequential(*layers)
+        self.policy = linear(width, spec.num_actions)
+        self.value = linear(width, 1)
+
+    def forward(self, observations: Tensor, actions: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        features = self.body(self.first(observations))
+        values = self.value(features).squeeze(-1)
+        if actions is None:
+            return self.policy(features), values
+        if not _is_native(features):
+            return chosen_logits(self.policy(features), actions), values
+        logits: Tensor = _Score.apply(features, self.policy.weight, self.policy.bias, actions)  # type: ignore[no-untyped-call]
+        return logits, values
+
+    def initialise(self, generator: Generator) -> None:
+        initialise(self, generator, self.policy, self.value)
+        self.first.initialise(generator)
+
+
+def legal_actions(legal: BoolArray) -> IntArray:
+    """[n, k]: the legal actions of each row in order; k is the most that a row has, and -1 fills up the others."""
+    actions: IntArray = np.empty((len(legal), int(legal_counts(legal).max(initial=0))), np.int32)
+    core.list_actions(np.ascontiguousarray(legal), actions)
+    return actions
+
+
+class _GatheredLinear(nn.Module):
+    """A linear layer over observations, with a row of weights for each input."""
+
+    places: Tensor
+    factors: Tensor
+
+    def __init__(self, observation: ObservationSpec, width: int) -> None:
+        super().__init__()
+        self._shape = observation.shape
+        places, factors = _inputs(observation)
+        # The game gives them, so they are no weights.
+        self.register_buffer("places", torch.from_numpy(places), persistent=False)
+        self.register_buffer("factors", torch.from_numpy(factors), persistent=False)
+        self.weight = nn.Parameter(torch.empty(len(places), width))
+        self.bias = nn.Parameter(torch.empty(width))
+
+    def initialise(self, generator: Generator) -> None:
+        with torch.no_grad():
+            self.weight.normal_(0.0, sqrt(2 / len(self.weight)), generator=generator)
+            self.bias.zero_()
+
+    def forward(self, observations: Tensor) -> Tensor:
+        if observations.shape[1:] != self._shape:
+            raise PolicyError(
+                f"the network was made for observations of shape {self._shape}, got {tuple(observations.shape[1:])}"
+            )
+        if not _is_native(self.weight):
+            inputs = observations.flatten(1)[:, self.places].to(self.weight.dtype) * self.factors
+            return inputs @ self.weight + self.bias
+        rows = core.SparseRows.gather(_numbers(observations), self.places.numpy(), self.factors.numpy())
+        sums: Tensor = _SparseProduct.apply(rows, self.weight)  # type: ignore[no-untyped-call]
+        return sums + self.bias
+
+
+def _inputs(observation: ObservationSpec) -> tuple[IntArray, FloatArray]:
+    """Where each input is in the flat observation, and the factor that the game gives it."""
+    planes = observation.shape[0]
+    squares = observation.size // planes
+    places = np.arange(observation.size, dtype=np.int32).reshape(planes, squares)
+    factors = np.ones((planes, squares), np.float32)
+    if observation.scale:
+        factors *= np.array(observation.scale, np.float32)[:, None]
+    read = np.ones((planes, squares), np.bool_)
+    read[list(observation.flat), 1:] = False
+    return places[read], factors[read]
+
+
+def _is_native(tensor: Tensor) -> bool:
+    """Elsewhere (graphics cards, other precisions) the same numbers come from dense products."""
+    return tensor.device.type == "cpu" and tensor.dtype == torch.float32
+
+
+def _numbers(observations: Tensor) -> Any:
+    """As an array of bytes or floats, without a copy where they are that already."""
+    if observations.dtype == torch.bool:
+        observations = observations.view(torch.uint8)
+    elif observations.dtype != torch.uint8:
+        observations = observations.to(torch.float32)
+    return _array(observations)
+
+
+def _array(tensor: Tensor) -> Any:
+    return tensor.detach().contiguous().numpy()
+
+
+class _SparseProduct(torch.autograd.Function):
+    """Sparse rows [n, inputs] times weights [inputs, width]. The rows get no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: core.SparseRows, weight: Tensor) -> Tensor:
+        ctx.rows = rows
+        return _product(rows, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+        return None, _product(ctx.rows.transposed(), gradient)
+
+
+class _Score(torch.autograd.Function):
+    """Logits [n, k] of the actions [n, k], from features [n, width]."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, actions: Tensor) -> Tensor:
+        actions = actions.to(torch.int32)
+        ctx.save_for_backward(features, weight, actions)
+        logits = features.new_empty(actions.shape)
+        numbers = (_array(features), _array(weight), _array(bias))
+        core.score(*numbers, _array(actions), logits.numpy(), torch.get_num_threads())
+        return logits
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        features, weight, actions = ctx.saved_tensors
+        rows = core.SparseRows(_array(actions), _array(gradient), len(weight))
+        columns = rows.transposed()
+        of_bias = _product(columns, features.new_ones(len(features), 1)).squeeze(1)
+        return _product(rows, weight), _product(columns, features), of_bias, None
+
+
+def _product(rows: core.SparseRows, dense: Tensor) -> Tensor:
+    out = dense.new_empty(rows.shape[0], dense.shape[1])
+    rows.times(_array(dense), out.numpy(), torch.get_num_threads())
+    return out

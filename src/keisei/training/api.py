@@ -1,0 +1,127 @@
+"""Training in one call: ``keisei.train("connect-four-ppo", steps=200_000)``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from keisei.config import parse_settings
+from keisei.errors import RunError
+from keisei.training.callbacks import Callback
+from keisei.training.interruption import Interruption
+from keisei.training.presets import Source, find_source, load_preset, preset_names
+from keisei.training.run_directory import CONFIG, RunDirectory
+from keisei.training.settings import TrainConfig
+from keisei.training.trainer import Trainer, TrainResult
+
+__all__ = ["Plan", "plan_run", "train"]
+
+Existing = Literal["resume", "restart", "overwrite"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that is ready to be trained."""
+
+    run: RunDirectory
+    config: TrainConfig
+    resumes: bool
+    """The run was there before."""
+
+
+def train(
+    target: str | Path | Mapping[str, Any] | TrainConfig,
+    *,
+    steps: int | None = None,
+    minutes: float | None = None,
+    name: str | None = None,
+    root: str | Path = "runs",
+    overrides: Iterable[str] = (),
+    existing: Existing = "resume",
+    callbacks: Sequence[Callback] = (),
+    interruption: Interruption | None = None,
+) -> TrainResult:
+    """Train a preset, a settings file, settings, or a run that was begun before.
+
+    A run of the same name and settings is resumed; with other settings it is an error, unless ``existing`` is
+    ``restart`` (keep the old one under another name) or ``overwrite`` (delete it). ``overrides`` are
+    assignments such as ``"ppo.learning_rate=1e-3"``.
+    """
+    assignments = [*overrides, *length_overrides(steps, minutes)]
+    plan = plan_run(target, overrides=assignments, name=name, root=Path(root), existing=existing)
+    return Trainer(plan.run, plan.config, callbacks, interruption).train()
+
+
+def length_overrides(steps: int | None, minutes: float | None) -> list[str]:
+    """What is asked for sets the length alone: ``minutes`` lifts the limit of transitions, and the reverse."""
+    if steps is None and minutes is None:
+        return []
+    return [
+        f"run.steps={'null' if steps is None else steps}",
+        f"run.minutes={'null' if minutes is None else minutes}",
+    ]
+
+
+def plan_run(
+    target: str | Path | Mapping[str, Any] | TrainConfig,
+    *,
+    overrides: Sequence[str] = (),
+    name: str | None = None,
+    root: Path = Path("runs"),
+    existing: Existing = "resume",
+) -> Plan:
+    """Find the settings, and open the run or make it. Nothing that exists is overwritten without a word."""
+    source = _source(target, name, root)
+    if existing != "resume":
+        return _begin_anew(source, overrides, name, root, existing)
+    if source.run is not None:
+        if name not in (None, source.run.name):
+            raise RunError(
+                f"{source.run.path} is a run and keeps its name; leave out --name {name}, or start a new run from its "
+                f"settings: keisei train {source.run.path / CONFIG} --name {name}"
+            )
+        return _resume(source.run, source.config(overrides))
+    config = source.config(overrides).resolved()
+    path = root / (name or source.name)
+    if (path / CONFIG).is_file():
+        run = RunDirectory.open(path)
+        if _parsed(run) == config:
+            return _resume(run, config)
+    return Plan(RunDirectory.create(root, name or source.name, config), config, resumes=False)
+
+
+def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | None, root: Path) -> Source:
+    if isinstance(target, str | Path):
+        return find_source(str(target), root)
+    settings = target.model_dump(mode="json") if isinstance(target, TrainConfig) else target
+    config = parse_settings(TrainConfig, settings)
+    return Source(name or f"{config.env.game}-ppo", settings, "settings")
+
+
+def _begin_anew(
+    source: Source, overrides: Sequence[str], name: str | None, root: Path, existing: Existing
+) -> Plan:
+    """A run that bears a preset's name begins anew with the preset, any other one with its own settings."""
+    name = name or source.name
+    if source.run is not None:
+        root = source.run.path.parent
+        if source.name in preset_names():
+            source = load_preset(source.name)
+    config = source.config(overrides).resolved()
+    choice: Literal["restart", "overwrite"] = "restart" if existing == "restart" else "overwrite"
+    return Plan(RunDirectory.create(root, name, config, choice), config, resumes=False)
+
+
+def _resume(run: RunDirectory, config: TrainConfig) -> Plan:
+    """Take up a run; settings that were changed on the way are written down, beside the old ones."""
+    config = config.resolved()
+    if _parsed(run) != config:
+        with run.lock():
+            run.change_config(config)
+    return Plan(run, config, resumes=True)
+
+
+def _parsed(run: RunDirectory) -> TrainConfig:
+    return parse_settings(TrainConfig, run.config(), str(run.path / CONFIG))

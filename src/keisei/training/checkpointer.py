@@ -1,0 +1,63 @@
+"""Saving a run: when, and what happens where the disk refuses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from keisei.errors import CheckpointWriteError
+from keisei.training.checkpoint_store import CheckpointStore
+from keisei.training.checkpoints import Checkpoint
+from keisei.training.events import Counters, Saved
+from keisei.training.settings import RunSettings
+
+RETRY_SECONDS = 60.0
+"""After a checkpoint that could not be written."""
+
+
+class Checkpointer:
+    """Writes checkpoints on schedule. A full disk does not stop the training: the earlier checkpoints are whole,
+    the watchers are told, and it is tried again."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        settings: RunSettings,
+        capture: Callable[[Counters], Checkpoint],
+        tell: Callable[[Saved], None],
+    ) -> None:
+        self._store, self._settings = store, settings
+        self._capture, self._tell = capture, tell
+        self._last: tuple[int, Path] | None = None
+        self._next_at = time.monotonic() + 60 * settings.checkpoint_minutes
+
+    def resumed_from(self, update: int, path: Path) -> None:
+        """This update lies on disk already."""
+        self._last = (update, path)
+
+    def is_due(self, counters: Counters) -> bool:
+        by_count = self._settings.checkpoint_every
+        if by_count is not None and counters.update % by_count == 0:
+            return True
+        return time.monotonic() >= self._next_at
+
+    def save(self, counters: Counters) -> Path | None:
+        """Save the state between two updates; gives where it lies, None where it could not be written."""
+        if self._last is not None and self._last[0] == counters.update:
+            return self._last[1]
+        return self.write(self._capture(counters))
+
+    def write(self, checkpoint: Checkpoint) -> Path | None:
+        began = time.monotonic()
+        path, problem = None, ""
+        try:
+            path = self._store.save(checkpoint)
+            self._last = (checkpoint.update, path)
+        except CheckpointWriteError as error:
+            problem = str(error)
+        now = time.monotonic()
+        interval = 60 * self._settings.checkpoint_minutes
+        self._next_at = now + (min(interval, RETRY_SECONDS) if problem else interval)
+        self._tell(Saved(checkpoint.update, path, now - began, problem))
+        return path

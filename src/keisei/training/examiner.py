@@ -1,0 +1,144 @@
+"""Matches while training goes on: how strong the learner is, and whether it is the best so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from keisei.errors import CheckpointError, RunDatabaseError
+from keisei.evaluation.matches import MatchResult, Player, PlayerLike, play_match
+from keisei.evaluation.records import shogi_record
+from keisei.games.shogi import kif
+from keisei.evaluation.statistics import elo_difference, score_interval
+from keisei.games.contract import GameSpec
+from keisei.policies.networks import ActorCritic, build_network
+from keisei.policies.neural import NeuralPolicy
+from keisei.training.checkpoint_store import CheckpointStore
+from keisei.training.checkpoints import load_checkpoint
+from keisei.training.events import Counters, Evaluation
+from keisei.training.players import resolver
+from keisei.training.run_database import RunDatabase
+from keisei.training.run_directory import RunDirectory
+from keisei.training.run_records import EvaluationRow, GameRow
+from keisei.training.settings import TrainConfig
+from keisei.training.standings import rate_run
+from keisei.training.state_tensors import load_model
+
+
+class Examiner:
+    """Plays the matches of a run's evaluations and keeps what came of them.
+
+    The newest weights meet every opponent of the settings, and the checkpoint that is ``best``. They take its
+    place where they score ``evaluation.gate`` against it.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        config: TrainConfig,
+        spec: GameSpec,
+        store: CheckpointStore,
+        database: RunDatabase,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._run, self._config, self._spec = run, config, spec
+        self._store, self._database, self._tell = store, database, tell
+        self._resolver = resolver(run.path.parent, config.evaluation.temperature)
+
+    def examine(self, network: ActorCritic, counters: Counters, checkpoint: Path | None) -> Evaluation:
+        """``checkpoint`` is where these weights lie; None where they could not be saved, and can't be best."""
+        began = time.monotonic()
+        name = f"update-{counters.update:09d}"
+        learner = Player(name, NeuralPolicy(network, self._spec, self._config.evaluation.temperature))
+        opponents: list[PlayerLike] = list(self._config.evaluation.opponents)
+        best = self._best_player()
+        if best is not None and best.name != name:
+            opponents.append(best)
+        rows = tuple(self._meet(learner, opponent, counters) for opponent in opponents)
+        is_best = checkpoint is not None and self._passes(rows, best)
+        if is_best and checkpoint is not None:
+            self._store.mark_best(checkpoint)
+        self._keep_ratings(counters.update)
+        return Evaluation(counters.update, rows, is_best, time.monotonic() - began)
+
+    def _best_player(self) -> Player | None:
+        path = self._store.best_path()
+        if path is None:
+            return None
+        try:
+            network = build_network(self._config.model, self._spec, None)
+            load_model(network, load_checkpoint(path).tensors["model"])
+        except CheckpointError as error:
+            self._tell(f"the best checkpoint can't be met, and gives its place to the next: {error}")
+            return None
+        return Player(path.name, NeuralPolicy(network, self._spec, self._config.evaluation.temperature))
+
+    def _passes(self, rows: tuple[EvaluationRow, ...], best: Player | None) -> bool:
+        against_best = [row.score for row in rows if best is not None and row.opponent == best.name]
+        return not against_best or against_best[0] >= self._config.evaluation.gate
+
+    def _meet(self, learner: Player, opponent: PlayerLike, counters: Counters) -> EvaluationRow:
+        settings = self._config.evaluation
+        match = play_match(
+            self._config.env.game,
+            self._config.env.game_options(self._config.parallel.max_game_length),
+            learner,
+            opponent,
+            settings.games,
+            self._config.run.seed + counters.update,
+            opening_plies=settings.opening_plies,
+            record=settings.records > 0 and self._spec.name == "shogi",
+            resolver=self._resolver,
+        )
+        row = _row(match, counters)
+        try:
+            with self._database.batch():
+                self._database.add_evaluation(row)
+                self._database.add_games(self._write_records(match, counters.update))
+        except (RunDatabaseError, OSError) as error:
+            self._tell(f"the match against {row.opponent} is not kept: {error}")
+        return row
+
+    def _write_records(self, match: MatchResult, update: int) -> list[GameRow]:
+        """The first games of a match as KIF files, and a row for each."""
+        kept = []
+        for number in range(self._config.evaluation.records):
+            if number >= len(match.games) or not match.games[number].actions:
+                break
+            game = match.games[number]
+            names = match.players if game.seat == 0 else (match.players[1], match.players[0])
+            opponent = Path(match.players[1]).name.replace(":", "-")
+            path = self._run.games / f"update-{update:09d}-{opponent}-{number}.kif"
+            kif.dump(shogi_record(match, number), path)
+            first = (game.result + 1) / 2 if game.seat == 0 else (1 - game.result) / 2
+            where = str(path.relative_to(self._run.path))
+            kept.append(GameRow(update, time.time(), *names, first, game.plies, game.ending, where))
+        return kept
+
+    def _keep_ratings(self, update: int) -> None:
+        try:
+            self._database.add_ratings(rate_run(self._database, update))
+        except RunDatabaseError as error:
+            self._tell(f"ratings are not kept: {error}")
+
+
+def _row(match: MatchResult, counters: Counters) -> EvaluationRow:
+    tally = match.tally()
+    interval, elo = score_interval(tally), elo_difference(tally)
+    return EvaluationRow(
+        update=counters.update,
+        step=counters.transitions,
+        time=time.time(),
+        player=match.players[0],
+        opponent=match.players[1],
+        wins=tally.wins,
+        draws=tally.draws,
+        losses=tally.losses,
+        score=interval.value,
+        low=interval.low,
+        high=interval.high,
+        elo=elo.value,
+        elo_low=elo.low,
+        elo_high=elo.high,
+    )

@@ -1,0 +1,193 @@
+"""Players from runs: a text names a checkpoint, and the checkpoint's network plays.
+
+    NAME, PATH                  a run below the root, or anywhere: its best checkpoint, or where none is marked
+                                best its latest whole one
+    RUN@best, RUN@latest        what it says; ``latest`` passes over damaged ones
+    RUN@42                      the checkpoint of an update; also RUN@update-000000042
+    RUN/checkpoints/NAME        a checkpoint's directory
+
+The network is built by the run's own configuration, so nothing else needs to be known about it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keisei.config import parse_settings
+from keisei.errors import CheckpointError, ConfigError, RunError
+from keisei.evaluation.matches import Player, Resolver
+from keisei.games.contract import GameSpec
+from keisei.games.options import did_you_mean
+from keisei.policies.contract import Policy
+from keisei.policies.networks import build_network
+from keisei.policies.neural import NeuralPolicy
+from keisei.policies.registry import PLAYERS, named_player
+from keisei.training.checkpoint_store import CheckpointStore, Found
+from keisei.training.checkpoints import checkpoint_rank, load_checkpoint
+from keisei.training.run_directory import CONFIG, RunDirectory, list_runs
+from keisei.training.settings import TrainConfig
+from keisei.training.state_tensors import load_model
+
+__all__ = [
+    "RUNS",
+    "RunGame",
+    "find_checkpoint",
+    "find_run",
+    "game_of",
+    "load_player",
+    "load_players",
+    "resolver",
+]
+
+logger = logging.getLogger(__name__)
+
+RUNS = Path("runs")
+"""Where runs lie unless another root is named."""
+
+
+@dataclass(frozen=True)
+class RunGame:
+    """What a run plays."""
+
+    name: str
+    options: Mapping[str, Any]
+    spec: GameSpec
+
+
+def find_checkpoint(text: str, root: Path = RUNS) -> Path:
+    """Where the checkpoint lies that a text names. It has been read and is whole."""
+    return _find(*_locate(text, root)).path
+
+
+def find_run(text: str, root: Path = RUNS) -> RunDirectory:
+    """The run that a text names; one that names a checkpoint of it is refused."""
+    run, which = _locate(text, root)
+    if which:
+        raise RunError(
+            f"{text!r} names one checkpoint, and a whole run is meant here; write {_shown(run, root)}"
+        )
+    return run
+
+
+def game_of(text: str, root: Path = RUNS) -> RunGame:
+    """The game of a run, or of a checkpoint's run, with the options that it was trained with."""
+    return _game(_configuration(_locate(text, root)[0]))
+
+
+def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float = 0.0) -> Player:
+    """The player that a text names, for a game of this spec: one of ``PLAYERS``, or a network. A network goes by
+    its run and update, as in ``first@42``, which is also a text that names it."""
+    policy = named_player(text, spec)
+    if policy is not None:
+        return Player(text, policy)
+    run, which = _locate(text, root)
+    found = _find(run, which)
+    return Player(f"{_shown(run, root)}@{_number(found.path)}", _policy(run, found, spec, temperature))
+
+
+def load_players(run: RunDirectory, spec: GameSpec, temperature: float = 0.0) -> list[Player]:
+    """All checkpoints of a run, oldest first, by the names that they have in ``run.db``. Those that
+    cannot be read are told in the log and left out."""
+    players = []
+    for path in CheckpointStore(run.checkpoints, read_only=True).paths():
+        try:
+            found = Found(load_checkpoint(path), path)
+        except CheckpointError as error:
+            if path.exists():  # otherwise the trainer has just removed it
+                logger.warning("checkpoint %s is left out: %s", path.name, error)
+            continue
+        players.append(Player(path.name, _policy(run, found, spec, temperature)))
+    return players
+
+
+def resolver(root: Path = RUNS, temperature: float = 0.0) -> Resolver:
+    """Lets ``play_match`` and tournaments take runs and checkpoints by their texts."""
+
+    def resolve(text: str, spec: GameSpec) -> Policy:
+        return load_player(text, spec, root, temperature).policy
+
+    return resolve
+
+
+def _locate(text: str, root: Path) -> tuple[RunDirectory, str]:
+    """The run of a text, and which of its checkpoints it asks for; empty where it does not say."""
+    name, at, which = text.rpartition("@")
+    directory = Path(text).absolute()
+    if run := _run_at(text, root):
+        return run, ""
+    if at and (run := _run_at(name, root)):
+        return run, which
+    if directory.parent.name == "checkpoints" and (run := _run_at(str(directory.parents[1]), root)):
+        return run, directory.name
+    runs = [run.name for run in list_runs(root)]
+    wanted = name if at else text
+    near = did_you_mean(wanted, [*runs, *PLAYERS])
+    raise RunError(
+        f"no run is named {wanted!r}{near}. Runs in {root}: {', '.join(runs) or 'none'}. Write a run's name or path, "
+        f"RUN@best, RUN@latest, RUN@UPDATE, or a checkpoint's directory; players without a run are {', '.join(PLAYERS)}"
+    )
+
+
+def _run_at(text: str, root: Path) -> RunDirectory | None:
+    paths = (root / text, Path(text))
+    return next((RunDirectory(path) for path in paths if text and (path / CONFIG).is_file()), None)
+
+
+def _find(run: RunDirectory, which: str) -> Found:
+    store = CheckpointStore(run.checkpoints, read_only=True)
+    if which in ("", "best") and (found := store.best()):
+        return found
+    if which in ("", "latest") and (found := store.latest()):
+        return found
+    paths = store.paths()
+    chosen = [path for path in paths if which in (path.name, _number(path), _number(path).partition("-")[0])]
+    if not chosen:
+        known = f"it has {', '.join(map(_number, paths))}" if paths else "it has none yet"
+        unmarked = ", and none is marked best" if paths and store.best_path() is None else ""
+        raise CheckpointError(f"{run.path} has no checkpoint {which or 'to play with'}: {known}{unmarked}")
+    return Found(load_checkpoint(chosen[-1]), chosen[-1])
+
+
+def _number(path: Path) -> str:
+    """A checkpoint's update as a person writes it; with its attempt where it was not the first."""
+    update, attempt = checkpoint_rank(path.name) or (0, 0)
+    return f"{update}-{attempt}" if attempt else str(update)
+
+
+def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float) -> Policy:
+    config = _configuration(run)
+    trained = _game(config).spec
+    if _seen(trained) != _seen(spec):
+        raise ConfigError(
+            f"{run.path} was trained on {_seen(trained)} and cannot play {_seen(spec)}; take a run of that game"
+        )
+    network = build_network(config.model, spec, seed=None)
+    try:
+        load_model(network, found.checkpoint.tensors.get("model", {}))
+    except CheckpointError as error:
+        raise CheckpointError(f"{found.path} does not fit {run.path / CONFIG}: {error}") from error
+    return NeuralPolicy(network, spec, temperature)
+
+
+def _configuration(run: RunDirectory) -> TrainConfig:
+    return parse_settings(TrainConfig, run.config(), str(run.path / CONFIG))
+
+
+def _game(config: TrainConfig) -> RunGame:
+    longest = config.parallel.max_game_length
+    spec = config.env.make(batch=1, seed=0, max_game_length=longest).spec
+    return RunGame(config.env.game, config.env.game_options(longest), spec)
+
+
+def _shown(run: RunDirectory, root: Path) -> str:
+    return run.name if run.path.resolve().parent == root.resolve() else str(run.path)
+
+
+def _seen(spec: GameSpec) -> str:
+    """A game as a network knows it."""
+    shape = " x ".join(map(str, spec.observation.shape))
+    return f"{spec.name} (observations of {shape} {spec.observation.dtype}, {spec.num_actions} actions)"

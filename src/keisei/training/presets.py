@@ -1,0 +1,99 @@
+"""Settings by name, from a file, or from a run: what the argument of ``keisei train`` may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from keisei.config import apply_overrides, parse_settings
+from keisei.errors import ConfigError
+from keisei.games.options import did_you_mean
+from keisei.training.run_directory import CONFIG, RunDirectory, list_runs
+from keisei.training.settings import TrainConfig
+
+__all__ = ["Source", "find_source", "load_preset", "preset_names"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where settings come from."""
+
+    name: str
+    """What a new run is called, unless it is told otherwise."""
+    settings: Mapping[str, Any]
+    """As written, before defaults and overrides."""
+    where: str
+    """For messages."""
+    run: RunDirectory | None = None
+    """The run itself, where one was named."""
+    about: str = ""
+    """What a preset is for, in a line."""
+
+    def config(self, overrides: Iterable[str] = ()) -> TrainConfig:
+        return parse_settings(TrainConfig, apply_overrides(self.settings, overrides), self.where)
+
+
+def preset_names() -> list[str]:
+    return sorted(
+        path.name.removesuffix(".yaml") for path in _folder().iterdir() if path.name.endswith(".yaml")
+    )
+
+
+def load_preset(name: str) -> Source:
+    if name not in preset_names():
+        raise ConfigError(
+            f"no preset is named {name!r}{did_you_mean(name, preset_names())}. Presets: {', '.join(preset_names())}"
+        )
+    text = _folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    about = text.splitlines()[0].removeprefix("#").strip()
+    return Source(name, _table(text, f"preset {name}"), f"preset {name}", about=about)
+
+
+def find_source(target: str, root: Path) -> Source:
+    """A settings file, a preset, or a run by its path or by its name under ``root``."""
+    path = Path(target)
+    if path.is_file():
+        return _from_file(path)
+    for candidate in (path, root / target):
+        if (candidate / CONFIG).is_file():
+            return _from_run(RunDirectory.open(candidate))
+    if path.suffix in (".yaml", ".yml"):
+        raise ConfigError(f"there is no file {target}; presets are {', '.join(preset_names())}")
+    if target in preset_names():
+        return load_preset(target)
+    runs = [run.name for run in list_runs(root)]
+    raise ConfigError(
+        f"{target!r} is neither a preset nor a settings file nor a run{did_you_mean(target, [*preset_names(), *runs])}. "
+        f"Presets: {', '.join(preset_names())}. Runs in {root}: {', '.join(runs) or 'none'}"
+    )
+
+
+def _from_run(run: RunDirectory) -> Source:
+    return Source(run.name, run.config(), str(run.path / CONFIG), run)
+
+
+def _from_file(path: Path) -> Source:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read as settings: {error}") from error
+    return Source(path.stem, _table(text, str(path)), str(path))
+
+
+def _table(text: str, where: str) -> Mapping[str, Any]:
+    try:
+        table = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where} is no valid YAML: {error}") from error
+    if not isinstance(table, dict | None):
+        raise ConfigError(f"{where} must hold a table of settings (key: value)")
+    return table or {}
+
+
+def _folder() -> Any:
+    return files("keisei") / "configs"

@@ -1,0 +1,262 @@
+"""Where the time of training goes: the loop itself, on a stopwatch and without a run directory.
+
+The loop says how long it collects, prepares, learns and publishes. The workers say what they did meanwhile. What
+the learner does within an update is told apart by hooks on its network and its optimiser, so that its own code
+has no clock in it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from keisei.errors import ConfigError
+from keisei.learners.ppo import PPO
+from keisei.parallel.status import ManagerStatus
+from keisei.parallel.timeline import Timeline
+from keisei.parallel.torch_threads import torch_threads
+from keisei.training.events import Counters, Update
+from keisei.training.self_play import Pace, Parts, self_play
+from keisei.training.settings import TrainConfig
+from keisei.training.state_tensors import weights_digest
+from keisei.training.wiring import connect
+
+__all__ = ["LearnerTime", "Mode", "Profile", "WorkerTime", "placed", "profile"]
+
+Mode = Literal["serial", "parallel"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTime:
+    """What a worker did, in seconds: the mean of all workers. Synchronous ones are looked at while the learner
+    collects, asynchronous ones all the time."""
+
+    games: float
+    policy: float
+    transport: float
+    """Reading weights, writing slabs, checksums, saved states: all else that is done for a slab."""
+    waiting: float
+    """For orders, for other workers, and for the learner to take in what was played. Of asynchronous workers, also
+    what they had not yet handed in at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerTime:
+    """What the learner did while it learned, in seconds."""
+
+    unpacking: float
+    """Choosing a minibatch and making observations and legal actions of packed positions."""
+    forward: float
+    losses: float
+    """From the network's outputs to their gradients."""
+    backward: float
+    """Through the network; clipping included."""
+    stepping: float
+    """The optimiser."""
+    reporting: float
+    """The means of all minibatches."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What training took, from the first order to the last weights published; all times in seconds."""
+
+    config: TrainConfig
+    parameters: int
+    """Of the network."""
+    starting: float
+    """Building the parts and starting the workers; not part of ``wall``."""
+    wall: float
+    collecting: float
+    preparing: float
+    """Advantages, and merging what the workers brought."""
+    learning: float
+    publishing: float
+    workers: WorkerTime
+    learner: LearnerTime
+    learner_cores: float
+    """That this process kept busy, on average, from the first forward pass of an update to its last step."""
+    updates: int
+    transitions: int
+    gradient_steps: int
+    digest: str
+    """Of the final weights."""
+    timeline: Timeline
+    """Who did what when, the parts of each gradient step included."""
+
+    @property
+    def rest(self) -> float:
+        """Counting games, and the loop itself."""
+        return self.wall - self.collecting - self.preparing - self.learning - self.publishing
+
+    @property
+    def transitions_per_second(self) -> float:
+        return self.transitions / self.wall
+
+
+def placed(config: TrainConfig, mode: Mode) -> TrainConfig:
+    """The same work in this process alone, or in processes of its workers. ``config`` need not be resolved."""
+    config = config.resolved()
+    if mode == "serial" and config.asynchronous:
+        raise ConfigError(
+            "a serial profile does exactly the work of a synchronous run, but parallel.mode = async: take --mode "
+            "parallel, or --set parallel.mode=sync"
+        )
+    placement = {
+        "enabled": mode == "parallel",
+        "backend": "process",
+        "use_threads": False,
+        "scaling": "fixed",
+    }
+    return config.model_copy(update={"parallel": config.parallel.model_copy(update=placement)})
+
+
+def profile(config: TrainConfig, watch: Callable[[Update], None] = lambda update: None) -> Profile:
+    """Train as ``config``, which is resolved, says for ``run.steps``, from new weights. Nothing is written, and
+    nothing is left running."""
+    if config.run.steps is None:
+        raise ConfigError("run.steps is null: a profile ends after a number of transitions; say how many")
+    with torch_threads(int(config.run.learner_threads)):
+        began = time.monotonic()
+        parts = connect(config)
+        started = time.monotonic()
+        try:
+            with _LearnerClock(parts).ticking() as clock:
+                updates = []
+                for update in self_play(parts, Pace(config.run.steps), Counters()):
+                    clock.end_of_update()
+                    updates.append(update)
+                    watch(update)
+            ended = time.monotonic()
+            return _profile(config, parts, clock, updates, started - began, ended - started)
+        finally:
+            parts.manager.stop_workers()
+
+
+def _profile(
+    config: TrainConfig,
+    parts: Parts,
+    clock: _LearnerClock,
+    updates: Sequence[Update],
+    starting: float,
+    wall: float,
+) -> Profile:
+    collecting = math.fsum(update.collection.seconds for update in updates)
+    preparing = math.fsum(update.prepare_seconds for update in updates)
+    publishing = math.fsum(update.publish_seconds for update in updates)
+    status = parts.manager.get_status()
+    at_once = 1 if config.parallel.placement == "inline" else len(status.workers)
+    network = parts.learner.network
+    return Profile(
+        config=config,
+        parameters=sum(weight.numel() for weight in network.parameters()),
+        starting=starting,
+        wall=wall,
+        collecting=collecting,
+        preparing=preparing,
+        learning=math.fsum(update.learn_seconds for update in updates) - preparing - publishing,
+        publishing=publishing,
+        workers=_worker_time(status, at_once, wall if config.asynchronous else collecting),
+        learner=LearnerTime(**{name: clock.seconds[name] for name in LearnerTime.__slots__}),
+        learner_cores=clock.cores,
+        updates=len(updates),
+        transitions=sum(update.collection.transitions for update in updates),
+        gradient_steps=sum(update.report.gradient_steps for update in updates),
+        digest=weights_digest(network),
+        timeline=parts.manager.timeline,
+    )
+
+
+def _worker_time(status: ManagerStatus, at_once: int, window: float) -> WorkerTime:
+    """``at_once`` workers play at a time: all of them, or one after the other within this process."""
+    played = games = policy = 0.0
+    for worker in status.workers:
+        seconds = worker.transitions / worker.steps_per_second if worker.steps_per_second else 0.0
+        played += seconds / at_once
+        games += seconds * worker.game_share / at_once
+        policy += seconds * worker.policy_share / at_once
+    return WorkerTime(games, policy, played - games - policy, max(0.0, window - played))
+
+
+class _End(NamedTuple):
+    """Of one part of a gradient step."""
+
+    part: str
+    at: float
+    busy: float
+    """The processor time of this process so far, all its threads together."""
+
+
+class _LearnerClock:
+    """Notes when each part of a gradient step ends; the next one begins there, so that no time is lost."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._learner: PPO = parts.learner
+        self._timeline = parts.manager.timeline
+        self._on_cuda = next(parts.learner.network.parameters()).is_cuda
+        self._ends: list[_End] = []
+        self._elapsed = self._busy = 0.0
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        """By the fields of ``LearnerTime``."""
+
+    @contextmanager
+    def ticking(self) -> Iterator[_LearnerClock]:
+        network, optimizer = self._learner.network, self._learner.optimizer
+        hooks = [
+            network.register_forward_pre_hook(lambda *_: self._end_in_training("unpacking")),
+            network.register_forward_hook(self._after_forward),
+            optimizer.register_step_pre_hook(lambda *_: self._end("backward")),
+            optimizer.register_step_post_hook(lambda *_: self._end("stepping")),
+        ]
+        try:
+            yield self
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def end_of_update(self) -> None:
+        """Sort what was noted into the span that the loop has just written down for learning."""
+        span = next(event for event in reversed(self._timeline.events) if event.name == "learn")
+        assert span.seconds is not None
+        began = span.started
+        for part, ended in [*(end[:2] for end in self._ends), ("reporting", began + span.seconds)]:
+            self.seconds[part] += ended - began
+            self._timeline.span("learner", part, began, ended - began)
+            began = ended
+        first, last = self._ends[0], self._ends[-1]
+        self._elapsed += last.at - first.at
+        self._busy += last.busy - first.busy
+        self._ends.clear()
+
+    @property
+    def cores(self) -> float:
+        return self._busy / self._elapsed
+
+    def _end(self, part: str) -> None:
+        if self._on_cuda:
+            torch.cuda.synchronize()  # the device works on after the call; wait, so that its time counts here
+        self._ends.append(_End(part, time.monotonic(), time.process_time()))
+
+    def _end_in_training(self, part: str) -> None:
+        """V-trace asks the network too, while experience is prepared."""
+        if self._learner.network.training:
+            self._end(part)
+
+    def _after_forward(self, network: Any, inputs: Any, outputs: tuple[Tensor, ...]) -> None:
+        self._end_in_training("forward")
+        for output in outputs:
+            if output.requires_grad:
+                output.register_hook(self._on_gradient)  # type: ignore[no-untyped-call]
+
+    def _on_gradient(self, gradient: Tensor) -> None:
+        """The first gradient to come back ends the losses; the backward pass of the network begins."""
+        if self._ends[-1].part == "forward":
+            self._end("losses")

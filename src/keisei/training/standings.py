@@ -1,0 +1,72 @@
+"""Ratings within a run: all matches that ``run.db`` knows, as one Bradley-Terry scale."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from keisei.evaluation.ratings import Pairing, rate
+from keisei.evaluation.statistics import Tally
+from keisei.training.run_database import RunDatabase
+from keisei.training.run_directory import RunDirectory
+from keisei.training.run_records import RatingRow
+
+__all__ = ["anchor_of", "pairings_of", "rate_run", "save_ratings"]
+
+ANCHOR = "random"
+"""Has rating 0 in every run that meets it, so that runs can be compared."""
+
+
+def pairings_of(database: RunDatabase) -> list[Pairing]:
+    """The matches that a run has played, in the order of updates."""
+    return [
+        Pairing(row.player, row.opponent, Tally(row.wins, row.draws, row.losses))
+        for row in database.evaluations()
+    ]
+
+
+def rate_run(database: RunDatabase, update: int, further: Iterable[Pairing] = ()) -> list[RatingRow]:
+    """Rate all players by the matches in ``run.db`` and by ``further`` ones; ``add_ratings`` stores the rows.
+
+    Players whom no chain of games connects with the anchor cannot be compared with the others, and are left
+    out until they meet one of them. Games of a player against itself tell nothing. Without games there are no
+    ratings.
+    """
+    played = [
+        pairing
+        for pairing in (*pairings_of(database), *further)
+        if pairing.tally.games and pairing.first != pairing.second
+    ]
+    if not played:
+        return []
+    now = time.time()
+    # Opponents first: they stay the same from one evaluation to the next, while the player is a new one each time.
+    anchor = anchor_of([name for pairing in played for name in (pairing.second, pairing.first)])
+    return [
+        RatingRow(rating.player, update, now, rating.elo, rating.low, rating.high, rating.games)
+        for rating in rate(_connected(played, anchor), anchor)
+    ]
+
+
+def save_ratings(run: RunDirectory, update: int, further: Iterable[Pairing]) -> list[RatingRow]:
+    """Rate a run that nobody is training, and store it; ``RunLockedError`` where somebody is."""
+    with run.lock(), RunDatabase(run.database) as database:
+        rows = rate_run(database, update, further)
+        database.add_ratings(rows)
+    return rows
+
+
+def anchor_of(players: Sequence[str]) -> str:
+    """Whose rating is 0: the random player where it takes part, otherwise the first player."""
+    return ANCHOR if ANCHOR in players else players[0]
+
+
+def _connected(pairings: Sequence[Pairing], anchor: str) -> list[Pairing]:
+    """The pairings that a chain of games connects with the anchor."""
+    reached, before = {anchor}, 0
+    while len(reached) > before:
+        before = len(reached)
+        for pairing in pairings:
+            if not reached.isdisjoint((pairing.first, pairing.second)):
+                reached |= {pairing.first, pairing.second}
+    return [pairing for pairing in pairings if pairing.first in reached]

@@ -1,0 +1,233 @@
+"""A run from its directory to its last checkpoint: the loop turns, and everything that watches it is here.
+
+Order matters: an update's numbers are written before its checkpoint, so that a checkpoint never knows more
+than ``run.db``. On resumption everything after the checkpoint is taken back, and done again.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from keisei.parallel.torch_threads import torch_threads
+from keisei.policies.networks import ActorCritic
+from keisei.training.callbacks import Callback, StopAtScore, StopTraining
+from keisei.training.checkpoint_store import CheckpointStore
+from keisei.training.checkpointer import Checkpointer
+from keisei.training.checkpoints import Checkpoint
+from keisei.training.events import Counters, Evaluation, Saved, Started, Update
+from keisei.training.examiner import Examiner
+from keisei.training.interruption import Interruption, UpdateAbandoned
+from keisei.training.metrics import MetricsWriter
+from keisei.training.run_database import RunDatabase
+from keisei.training.run_directory import RunDirectory, RunState
+from keisei.training.run_log import RunLog, RunLogHandler
+from keisei.training.self_play import Pace, Parts, self_play
+from keisei.training.settings import TrainConfig
+from keisei.training.state_tensors import weights_digest
+from keisei.training.update_metrics import evaluation_values, update_values
+from keisei.training.wiring import capture, connect, counters_of
+from keisei.training.worker_events import WorkerWatch
+
+__all__ = ["TrainResult", "Trainer"]
+
+LONG_UPDATE = 2.0
+"""Seconds. Before an update that may last longer, the state is kept, in case the update has to be given up."""
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """How a run ended."""
+
+    run: RunDirectory
+    counters: Counters
+    outcome: str
+    """``finished``, ``interrupted``, or the reason that a callback gave."""
+    digest: str
+    """Of the final weights: equal training, equal digest."""
+    network: ActorCritic
+    evaluation: Evaluation | None
+    """The last one."""
+
+
+class Trainer:
+    """Trains a run, as new or from its last whole checkpoint. ``config`` is resolved."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        config: TrainConfig,
+        callbacks: Sequence[Callback] = (),
+        interruption: Interruption | None = None,
+    ) -> None:
+        self.run = run
+        self.config = config
+        self._callbacks = [*callbacks, *(StopAtScore(*goal) for goal in config.run.stop_at.items())]
+        self._interruption = interruption or Interruption()
+        self._counters = Counters()
+        self._evaluated_at = 0
+        self._evaluation: Evaluation | None = None
+        self._last_update_seconds = math.inf
+
+    def train(self) -> TrainResult:
+        """Train until the run is over or somebody stops it. Nothing is left running, also after an error."""
+        threads = int(self.config.run.learner_threads)
+        with self.run.lock(), torch_threads(threads), ExitStack() as stack:
+            self.run.record_state(RunState.RUNNING)
+            try:
+                self._open(stack)
+                outcome = self._turn()
+            except BaseException as error:
+                self.run.record_state(RunState.FAILED, f"{type(error).__name__}: {error}")
+                raise
+            ended = RunState.INTERRUPTED if outcome == "interrupted" else RunState.FINISHED
+            self.run.record_state(ended, outcome)
+        network = self.parts.learner.network
+        return TrainResult(
+            self.run, self._counters, outcome, weights_digest(network), network, self._evaluation
+        )
+
+    def _open(self, stack: ExitStack) -> None:
+        """From what lies on disk to parts that run."""
+        log = RunLog(self.run.log)
+        stack.callback(log.close)
+        stack.enter_context(_logging_to(log))
+        settings = self.config.run
+        store = CheckpointStore(self.run.checkpoints, settings.keep, settings.milestone_every)
+        found = store.latest()
+        for problem in found.skipped if found is not None else ():
+            self._tell(f"a damaged checkpoint is passed over: {problem}", "warning")
+        checkpoint = found.checkpoint if found is not None else None
+        if checkpoint is not None:
+            self._counters = counters_of(checkpoint)
+        store.rewind(self._counters.update)
+        database = stack.enter_context(RunDatabase(self.run.database))
+        database.rewind(self._counters.update)
+        self._metrics = MetricsWriter(
+            self.run, database, log, None if checkpoint is None else self._counters.transitions
+        )
+        stack.callback(self._metrics.close)
+        self.parts: Parts = connect(self.config, checkpoint)
+        stack.callback(self.parts.manager.stop_workers)
+        self._workers = WorkerWatch(self.parts.manager, database, self._tell)
+        self._examiner = Examiner(self.run, self.config, self.parts.spec, store, database, self._tell)
+        self._evaluated_at = self._counters.transitions
+        self._checkpointer = Checkpointer(store, settings, self._capture, self._on_checkpoint)
+        if found is not None:
+            self._checkpointer.resumed_from(self._counters.update, found.path)
+        else:
+            self._checkpointer.save(self._counters)
+
+    @property
+    def pace(self) -> Pace:
+        steps, minutes = self.config.run.steps, self.config.run.minutes
+        return Pace(math.inf if steps is None else steps, math.inf if minutes is None else 60 * minutes)
+
+    def _turn(self) -> str:
+        """Turn the loop; gives how it ended. Whatever stops it between two updates, that state is saved."""
+        self._announce()
+        updates = self_play(self.parts, self.pace, self._counters)
+        outcome = "finished"
+        try:
+            while not self._interruption.requested:
+                update = self._next(updates)
+                if update is None:
+                    break
+                self._between_updates(update)
+            if not self._interruption.requested:
+                self._last_evaluation()
+        except UpdateAbandoned:
+            return "interrupted"
+        except StopTraining as reason:
+            outcome = str(reason) or "stopped by a callback"
+        self._checkpointer.save(self._counters)
+        return "interrupted" if self._interruption.requested else outcome
+
+    def _announce(self) -> None:
+        parameters = sum(weight.numel() for weight in self.parts.learner.network.parameters())
+        for callback in self._callbacks:
+            callback.on_start(Started(self.run.path, parameters, self._counters))
+
+    def _next(self, updates: Iterator[Update]) -> Update | None:
+        """One update, or None when the run is over. One that takes too long to wait for is given up."""
+        may_last_long = self._last_update_seconds > LONG_UPDATE
+        boundary = self._capture(self._counters) if may_last_long else None
+        try:
+            with self._interruption.may_abandon():
+                return next(updates, None)
+        except UpdateAbandoned:
+            self._tell("the update is given up; the state before it is kept", "warning")
+            if boundary is not None:
+                self._checkpointer.write(boundary)
+            raise
+
+    def _between_updates(self, update: Update) -> None:
+        """All that is done with an update. An error in a callback ends the run, but loses nothing."""
+        self._counters = update.counters
+        self._last_update_seconds = update.collection.seconds + update.learn_seconds
+        self._metrics.write(update.counters.update, update.counters.transitions, update_values(update))
+        self._workers.look(update.counters.update)
+        try:
+            for callback in self._callbacks:
+                callback.on_update(update)
+            every = self.config.evaluation.every
+            if every and self._counters.transitions - self._evaluated_at >= every:
+                self._evaluate()
+            elif self._checkpointer.is_due(self._counters):
+                self._checkpointer.save(self._counters)
+        except Exception:
+            self._checkpointer.save(self._counters)
+            raise
+
+    def _last_evaluation(self) -> None:
+        """Every run that comes to its end is evaluated there."""
+        if self._evaluation is None or self._evaluation.update != self._counters.update:
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        if not self.config.evaluation.opponents:
+            return
+        self._evaluated_at = self._counters.transitions
+        path = self._checkpointer.save(self._counters)
+        try:
+            with self._interruption.may_abandon(at_once=True):
+                evaluation = self._examiner.examine(self.parts.learner.network, self._counters, path)
+        except UpdateAbandoned:
+            self._tell("the evaluation is given up")
+            return
+        self._evaluation = evaluation
+        self._metrics.write(self._counters.update, self._counters.transitions, evaluation_values(evaluation))
+        for callback in self._callbacks:
+            callback.on_evaluation(evaluation)
+
+    def _capture(self, counters: Counters) -> Checkpoint:
+        return capture(self.parts, counters, self.config)
+
+    def _on_checkpoint(self, saved: Saved) -> None:
+        if saved.problem:
+            self._tell(saved.problem, "warning")
+        for callback in self._callbacks:
+            callback.on_checkpoint(saved)
+
+    def _tell(self, message: str, level: str = "info") -> None:
+        logging.getLogger(__name__).log(logging.WARNING if level == "warning" else logging.INFO, message)
+        for callback in self._callbacks:
+            callback.note(message, level)
+
+
+@contextmanager
+def _logging_to(log: RunLog) -> Iterator[None]:
+    """Send what Keisei logs to the run's own log as well."""
+    handler, logger = RunLogHandler(log), logging.getLogger("keisei")
+    level = logger.level
+    logger.addHandler(handler)
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)

@@ -1,0 +1,252 @@
+"""Does training come to the same weights, bit for bit, wherever workers run and however often it is cut short?
+
+``verify_training`` trains one run in several ways, each from nothing in a directory of its own, and compares.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from keisei.config import parse_settings
+from keisei.errors import ConfigError, RunError
+from keisei.learners.ppo import PPOConfig
+from keisei.parallel.backends.process import end_with_parent
+from keisei.parallel.config import EnvConfig, ParallelConfig
+from keisei.parallel.crew import Member
+from keisei.parallel.disturbance import Disturber
+from keisei.parallel.verification import BACKENDS, Backend, Observer
+from keisei.policies.networks import ModelConfig
+from keisei.training.callbacks import Callback
+from keisei.training.events import Started, Update
+from keisei.training.interruption import Interruption
+from keisei.training.run_directory import RunDirectory
+from keisei.training.settings import EvaluationSettings, RunSettings, TrainConfig
+from keisei.training.trainer import Trainer, TrainResult
+
+__all__ = ["TrainedRun", "TrainingReport", "small_config", "verify_training"]
+
+TRAINER_KILLS = 3
+"""Each costs the start of a new process, some seconds."""
+SLAB_STEPS = 64
+"""Of a small run: an update then lasts long enough for workers to be killed in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRun:
+    """One way to train, and what came of it."""
+
+    name: str
+    updates: int
+    transitions: int
+    seconds: float
+    digest: str
+    """Of the final weights, as ``keisei train --deterministic-digest`` prints it."""
+    befell: str = ""
+    """What was done to it, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """All runs; the first one, inline and undisturbed, is what the others are measured by."""
+
+    runs: tuple[TrainedRun, ...]
+
+    @property
+    def differences(self) -> list[str]:
+        """The runs that came to other weights."""
+        return [run.name for run in self.runs if run.digest != self.runs[0].digest]
+
+    @property
+    def same(self) -> bool:
+        return not self.differences
+
+
+def small_config(game: str = "shogi", workers: int = 2, games: int = 16, seed: int = 0) -> TrainConfig:
+    """A run whose updates take a fraction of a second."""
+    return TrainConfig(
+        env=EnvConfig(game=game),
+        model=ModelConfig(hidden_dim=64),
+        ppo=PPOConfig(epochs=2, minibatch_size=256),
+        parallel=ParallelConfig(num_workers=workers, games_per_worker=games),
+        run=RunSettings(rollout=workers * games * SLAB_STEPS, seed=seed, learner_threads=1),
+    )
+
+
+def verify_training(
+    config: TrainConfig,
+    *,
+    updates: int = 4,
+    kills: int = 4,
+    observe: Observer = lambda name, done, total: None,
+) -> TrainingReport:
+    """Train for so many updates, with workers in each place; with ``kills`` of them killed; stopped and resumed after
+    each update; and with the trainer itself killed. ``observe`` is told of each update."""
+    with tempfile.TemporaryDirectory(prefix="keisei-verify-") as root:
+        ways = _Ways(_comparable(config, updates), updates, Path(root), observe)
+        runs = [ways.undisturbed(backend) for backend in BACKENDS]
+        runs += [
+            ways.with_workers_killed(kills),
+            ways.stopped_after_each_update(),
+            ways.with_trainer_killed(),
+        ]
+    return TrainingReport(tuple(runs))
+
+
+def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
+    """The settings, with what every way to train has in common: a length, a checkpoint after each update, and no
+    matches, which have no part in the weights."""
+    if config.asynchronous or config.parallel.scaling == "auto":
+        raise ConfigError(
+            f"parallel.mode = {config.parallel.mode} and parallel.scaling = {config.parallel.scaling}: a run is the same "
+            f"twice with mode sync and scaling fixed alone, so there is nothing to compare; set them so"
+        )
+    lasting = {"steps": updates * config.run.rollout, "minutes": None, "stop_at": {}}
+    run = config.run.model_copy(update={**lasting, "checkpoint_every": 1})
+    evaluation = EvaluationSettings(every=0, opponents=())
+    return config.model_copy(update={"run": run, "evaluation": evaluation}).resolved()
+
+
+class _Ways:
+    """The ways to train. Each makes a run of its own below ``root``."""
+
+    def __init__(self, config: TrainConfig, updates: int, root: Path, observe: Observer) -> None:
+        self._config, self._updates, self._root = config, updates, root
+        self._observe = observe
+        self._chance = random.Random(config.run.seed)
+        self._training_seconds = 0.0
+        """Of the last undisturbed run: how soon something must befall the others."""
+
+    def undisturbed(self, backend: Backend) -> TrainedRun:
+        run, config, began = self._begin(backend, backend)
+        result = Trainer(run, config, [self._watching(backend)]).train()
+        self._training_seconds = result.counters.seconds
+        return _summary(backend, result, began)
+
+    def with_workers_killed(self, kills: int) -> TrainedRun:
+        name, every = "workers killed", self._training_seconds / (kills + 1)
+        run, config, began = self._begin(name)
+        with ExitStack() as stack:
+            disturbing = _Disturbing(
+                stack, lambda: trainer.parts.manager.communicator.members, kills, every, config.run.seed
+            )
+            trainer = Trainer(run, config, [disturbing, self._watching(name)])
+            result = trainer.train()
+        return _summary(name, result, began, f"{disturbing.killed} workers killed")
+
+    def stopped_after_each_update(self) -> TrainedRun:
+        name = "stopped"
+        run, config, began = self._begin(name)
+        stops = 0
+        while (result := self._train_an_update(run, config, name)).outcome == "interrupted":
+            stops += 1
+        return _summary(name, result, began, f"{stops} times stopped and resumed")
+
+    def _train_an_update(self, run: RunDirectory, config: TrainConfig, name: str) -> TrainResult:
+        interruption = Interruption()
+        callbacks = [self._watching(name), _Calling(lambda update: interruption.request())]
+        return Trainer(run, config, callbacks, interruption).train()
+
+    def with_trainer_killed(self) -> TrainedRun:
+        """At random instants, again and again; at last it is left in peace."""
+        name, latest = "trainer killed", 2 * self._training_seconds / self._updates
+        run, config, began = self._begin(name)
+        kills = 0
+        while kills < TRAINER_KILLS and _killed(run, self._chance.uniform(0, latest)):
+            kills += 1
+        result = Trainer(run, config, [self._watching(name)]).train()
+        return _summary(name, result, began, f"{kills} times killed and resumed")
+
+    def _begin(self, name: str, backend: Backend = "process") -> tuple[RunDirectory, TrainConfig, float]:
+        placed = {"enabled": True, "use_threads": False, "backend": backend}
+        parallel = self._config.parallel.model_copy(update=placed)
+        config = self._config.model_copy(update={"parallel": parallel})
+        self._observe(name, 0, self._updates)
+        return RunDirectory.create(self._root, name.replace(" ", "-"), config), config, time.monotonic()
+
+    def _watching(self, name: str) -> Callback:
+        return _Calling(lambda update: self._observe(name, update.counters.update, self._updates))
+
+
+class _Calling(Callback):
+    """Calls a function after each update."""
+
+    def __init__(self, call: Callable[[Update], None]) -> None:
+        self._call = call
+
+    def on_update(self, update: Update) -> None:
+        self._call(update)
+
+
+class _Disturbing(Callback):
+    """Kills workers from the start to the last update; ``stack`` ends it where the training fails before."""
+
+    def __init__(
+        self, stack: ExitStack, members: Callable[[], Sequence[Member]], kills: int, every: float, seed: int
+    ) -> None:
+        self._stack, self._members = stack, members
+        self._kills, self._every, self._seed = kills, every, seed
+        self.killed = 0
+
+    def on_start(self, started: Started) -> None:
+        self._disturber = self._stack.enter_context(
+            Disturber(self._members(), every=self._every, limit=self._kills, seed=self._seed)
+        )
+
+    def on_update(self, update: Update) -> None:
+        self.killed = self._disturber.toll.kills
+        if update.progress >= 1:
+            self._stack.close()
+
+
+def _summary(name: str, result: TrainResult, began: float, befell: str = "") -> TrainedRun:
+    counters, seconds = result.counters, time.monotonic() - began
+    return TrainedRun(name, counters.update, counters.transitions, seconds, result.digest, befell)
+
+
+def _killed(run: RunDirectory, seconds: float) -> bool:
+    """Let a process train a run, and kill it so long after it has begun; False where it was done before."""
+    # A new interpreter: this process has threads by now, and would not bear a fork.
+    context: Any = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_train_apart, args=(run, theirs), name="keisei-trainer")
+    process.start()
+    theirs.close()
+    try:
+        if _has_begun(ours):
+            process.join(seconds)
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+    if process.exitcode not in (0, -signal.SIGKILL):
+        raise RunError(f"training in a process of its own ended with exit code {process.exitcode}, unasked")
+    return process.exitcode == -signal.SIGKILL
+
+
+def _has_begun(connection: Connection) -> bool:
+    try:
+        return connection.recv_bytes() == b"begun"
+    except EOFError:
+        return False
+
+
+def _train_apart(run: RunDirectory, connection: Connection) -> None:
+    """The main function of a trainer that is to be killed."""
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, and with it this process
+
+    class Telling(Callback):
+        def on_start(self, started: Started) -> None:
+            connection.send_bytes(b"begun")
+
+    Trainer(run, parse_settings(TrainConfig, run.config()), [Telling()]).train()
