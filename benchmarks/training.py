@@ -13,6 +13,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import TypeAlias
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -24,9 +25,12 @@ from keisei.errors import KeiseiError
 from keisei.parallel.config import usable_cores
 from keisei.training.presets import load_preset, preset_names
 from keisei.training.profiling import Mode, Profile, placed, profile
+from keisei.training.settings import TrainConfig
 
 WORKERS = 2
 PRESETS = ("shogi-quickstart", "connect-four-ppo")
+WIDTH = 110
+"""Of the tables; a terminal may be narrower, but a file need not be."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,8 @@ class Settings:
     """Changes of the presets, as ``keisei train --set`` takes them."""
 
 
-@dataclass(frozen=True, order=True)
-class Contender:
-    mode: Mode
-    threads: int
-    """Of the learner."""
+Contender: TypeAlias = tuple[Mode, int]
+"""Where games are played, and the threads of the learner."""
 
 
 @dataclass(frozen=True)
@@ -70,25 +71,16 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """How many times faster the second is than the first."""
-
-    preset: str
-    what: str
-    first: str
-    second: str
-    ratio: float
-
-
-@dataclass(frozen=True)
 class TrainingReport:
     machine: str
     workers: int
     rounds: int
     results: list[Result]
-    comparisons: list[Comparison]
+    speedups: dict[str, dict[str, float]]
+    """By preset: how many times less time the second takes than the first, in the medians."""
     same_weights: dict[str, bool]
-    """By preset: did serial and parallel training, on as many learner threads, end with the same bits each time?"""
+    """By preset: was it the same work, and did serial and parallel training, on as many learner threads, end with
+    the same bits each time?"""
 
 
 def run(settings: Settings, *, as_json: bool, console: Console) -> None:
@@ -106,64 +98,106 @@ def run(settings: Settings, *, as_json: bool, console: Console) -> None:
 
 
 def measure(settings: Settings, console: Console) -> TrainingReport:
-    results = [
-        result for preset in settings.presets for result in _race(preset, settings, console)
-    ]
+    by_preset = {preset: _race(preset, settings, console) for preset in settings.presets}
     return TrainingReport(
         machine=machine(),
         workers=WORKERS,
         rounds=settings.rounds,
-        results=results,
-        comparisons=[comparison for preset in settings.presets for comparison in _compare(preset, results)],
-        same_weights={preset: _same_weights(preset, results) for preset in settings.presets},
+        results=[result for results in by_preset.values() for result in results],
+        speedups={preset: _speedups(results) for preset, results in by_preset.items()},
+        same_weights={preset: _same_weights(results) for preset, results in by_preset.items()},
     )
 
 
 def _race(preset: str, settings: Settings, console: Console) -> list[Result]:
     """They take turns, so that a slow moment hits all of them."""
-    threads = _usual_threads(preset, settings)
-    contenders = sorted(
-        {Contender("serial", threads), *(Contender("parallel", n) for n in (1, threads, usable_cores()))},
-        reverse=True,
-    )
+    config = _config(preset, settings)
+    usual = int(config.resolved().run.learner_threads)
+    contenders: dict[Contender, list[Profile]] = {("serial", usual): [], ("parallel", usual): []}
+    contenders |= {("parallel", threads): [] for threads in (1, usable_cores())}
     turns = [contender for _ in range(settings.rounds) for contender in contenders]
-    profiles: dict[Contender, list[Profile]] = {contender: [] for contender in contenders}
-    for contender in track(turns, description=preset, console=console, transient=True):
-        profiles[contender].append(_train(preset, settings, contender))
-    return [_result(preset, contender, found) for contender, found in profiles.items()]
+    for mode, threads in track(turns, description=preset, console=console, transient=True):
+        run_settings = config.run.model_copy(update={"learner_threads": threads})
+        found = profile(placed(config.model_copy(update={"run": run_settings}), mode))
+        contenders[mode, threads].append(found)
+    return [_result(preset, contender, profiles) for contender, profiles in contenders.items()]
 
 
-def _usual_threads(preset: str, settings: Settings) -> int:
-    """What a run of the preset would take."""
-    changes = [*settings.overrides, f"parallel.num_workers={WORKERS}"]
-    return int(load_preset(preset).config(changes).resolved().run.learner_threads)
-
-
-def _train(preset: str, settings: Settings, contender: Contender) -> Profile:
+def _config(preset: str, settings: Settings) -> TrainConfig:
     source = load_preset(preset)
-    changes = [
-        *settings.overrides,
-        f"parallel.num_workers={WORKERS}",
-        f"run.learner_threads={contender.threads}",
-        "parallel.mode=sync",
-        "run.minutes=null",
-    ]
-    steps = settings.updates * source.config(changes).run.rollout
-    return profile(placed(source.config([*changes, f"run.steps={steps}"]), contender.mode))
+    steps = settings.updates * source.config(settings.overrides).run.rollout
+    length = [f"run.steps={steps}", "run.minutes=null"]
+    return source.config(
+        [*settings.overrides, *length, "parallel.mode=sync", f"parallel.num_workers={WORKERS}"]
+    )
 
 
 def _result(preset: str, contender: Contender, profiles: Sequence[Profile]) -> Result:
-    first = profiles[0]
+    mode, threads = contender
     return Result(
         preset=preset,
-        mode=contender.mode,
-        learner_threads=contender.threads,
+        mode=mode,
+        learner_threads=threads,
         seconds=statistics.median(found.wall for found in profiles),
         collecting=statistics.median(found.collecting for found in profiles),
         learning=statistics.median(found.preparing + found.learning + found.publishing for found in profiles),
         learner_cores=statistics.median(found.learner_cores for found in profiles),
-        updates=first.updates,
-        transitions=first.transitions,
-        gradient_steps=first.gradient_steps,
+        updates=profiles[0].updates,
+        transitions=profiles[0].transitions,
+        gradient_steps=profiles[0].gradient_steps,
         digests=sorted({found.digest for found in profiles}),
     )
+
+
+def _speedups(results: Sequence[Result]) -> dict[str, float]:
+    """The first two results are serial and parallel with as many threads."""
+    serial, parallel = results[:2]
+    found = {
+        "serial to parallel, in all": serial.seconds / parallel.seconds,
+        "serial to parallel, collecting": serial.collecting / parallel.collecting,
+        "serial to parallel, learning": serial.learning / parallel.learning,
+    }
+    by_threads = {result.learner_threads: result for result in results if result.mode == "parallel"}
+    most = max(by_threads)
+    if most > 1:
+        found[f"learning, 1 thread to {most}"] = by_threads[1].learning / by_threads[most].learning
+    return found
+
+
+def _same_weights(results: Sequence[Result]) -> bool:
+    """Also the same amount of work, for every number of threads."""
+    serial, parallel = results[:2]
+    work = {(result.updates, result.transitions, result.gradient_steps) for result in results}
+    return len(work) == 1 and len({*serial.digests, *parallel.digests}) == 1
+
+
+def _show(report: TrainingReport, console: Console) -> None:
+    if not console.is_terminal:
+        console.width = max(console.width, WIDTH)
+    for preset, speedups in report.speedups.items():
+        results = [result for result in report.results if result.preset == preset]
+        console.print(_table(preset, results))
+        for what, ratio in speedups.items():
+            console.print(f"  {what}: {ratio:.2f} x")
+        console.print(
+            f"  serial and parallel weights: {'same bits' if report.same_weights[preset] else 'DIFFERENT'}"
+        )
+    console.print(f"\n{report.machine}; {report.workers} workers, medians of {report.rounds} rounds")
+
+
+def _table(preset: str, results: Sequence[Result]) -> Table:
+    first = results[0]
+    title = (
+        f"{preset}: {first.updates} updates, {first.transitions:,} transitions, "
+        f"{first.gradient_steps:,} gradient steps"
+    )
+    table = Table(title=title, title_justify="left", box=SIMPLE)
+    table.add_column("")
+    for heading in ("learner threads", "in all", "collecting", "learning", "cores busy learning"):
+        table.add_column(heading, justify="right")
+    table.add_column("digest")
+    for row in results:
+        seconds = (f"{value:.2f} s" for value in (row.seconds, row.collecting, row.learning))
+        digests = ", ".join(digest[:12] for digest in row.digests)
+        table.add_row(row.mode, str(row.learner_threads), *seconds, f"{row.learner_cores:.2f}", digests)
+    return table

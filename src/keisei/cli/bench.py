@@ -62,6 +62,13 @@ def networks(
 
 
 @app.command()
+def training(rounds: Rounds = 3, as_json: Json = False) -> None:
+    """Training in one process and with workers, at equal learning work: the same transitions, steps and weights."""
+    measured = _benchmark("training")
+    measured.run(measured.Settings(rounds=rounds), as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def collect(
     rounds: Rounds = 3,
     seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 0.5,
@@ -82,6 +89,49 @@ def collect(
         peers=peers,
     )
     collecting.run(settings, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
+def learning(
+    preset: Annotated[list[str] | None, typer.Option(help="Only this preset; may be given again.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each preset, with seeds 0, 1 …")] = 1,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.01, help="In place of a preset's own length.")
+    ] = None,
+    games: Annotated[int, typer.Option(min=2, help="Games of each match; an even number.")] = 200,
+    keep: Annotated[Path | None, typer.Option(help="Keep the runs in this folder.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train the presets from nothing and count what they score. All of them take three quarters of an hour."""
+    _benchmark("learning").run(
+        preset or [], seeds, minutes, games, as_json=as_json, console=Console(highlight=False), keep=keep
+    )
+
+
+@app.command("learning-networks")
+def learning_networks(
+    preset: Annotated[str, typer.Option(help="Whose game and learner.")] = "shogi-quickstart",
+    minutes: Annotated[float, typer.Option(min=0.01, help="For each network.")] = 3.0,
+    games: Annotated[int, typer.Option(min=2, help="Games of each match; an even number.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """What several networks learn in the same time."""
+    _benchmark("learning").compare_networks(
+        preset, minutes, games, as_json=as_json, console=Console(highlight=False)
+    )
+
+
+@app.command("learning-modes")
+def learning_modes(
+    preset: Annotated[str, typer.Option(help="What is trained.")] = "connect-four-ppo",
+    steps: Annotated[int, typer.Option(min=1, help="Transitions that each loop learns from.")] = 300_000,
+    games: Annotated[int, typer.Option(min=2, help="Games of each match; an even number.")] = 200,
+    as_json: Json = False,
+) -> None:
+    """What the synchronous and the asynchronous loop learn from as many transitions."""
+    _benchmark("learning").compare_modes(
+        preset, steps, games, as_json=as_json, console=Console(highlight=False)
+    )
 
 
 def _benchmark(name: str) -> Any:

@@ -18,13 +18,18 @@ WIDTH = 110
 
 
 def config(
-    target: Annotated[str | None, typer.Argument(help="A preset, a settings file or a run; none lists presets.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Change a setting, as in keisei train.")] = None,
+    target: Annotated[str | None, typer.Argument(help="A preset, a settings file or a run.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a setting, as in keisei train.")
+    ] = None,
     root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
     explain: Annotated[bool, typer.Option("--explain", help="Say above each setting what it means.")] = False,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of all settings instead.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of all settings instead.")
+    ] = False,
 ) -> None:
-    """Print settings as a run would use them, defaults included, as YAML that `keisei train` reads."""
+    """Print settings as a run would use them, defaults included, as YAML that `keisei train` reads. Without a
+    target, list the presets."""
     from keisei.training.presets import find_source, load_preset, preset_names
     from keisei.training.settings import TrainConfig
 

@@ -189,13 +189,19 @@ def _progress(history: RunHistory, heading: Heading) -> Iterator[RenderableType]
     )
     yield bar
     done = (
-        f"update {last.counters.update} · {last.counters.transitions:,} steps of {length(heading)}"
+        f"update {last.counters.update} · {_so_far(last.counters.transitions, heading)}"
         if last
         else f"no update yet · {length(heading)} in all"
     )
     left = "" if history.outcome else f" · {clock(history.seconds_left)} left"
     yield _row(f"{done} · {clock(history.elapsed)} elapsed{left}")
     yield _time_spent(history)
+
+
+def _so_far(transitions: int, heading: Heading) -> str:
+    if heading.steps is None:
+        return f"{transitions:,} steps in {length(heading)}"
+    return f"{transitions:,} of {heading.steps:,} steps"
 
 
 def _time_spent(history: RunHistory) -> Text:

@@ -30,10 +30,17 @@ def train(
     root: Root = Path("runs"),
     steps: Annotated[int | None, typer.Option(min=1, help="Transitions to learn from, in all.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0.001, help="Minutes to train, in all.")] = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Begin anew; the old run is kept aside.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete the old run and begin anew.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew; the old run is kept aside.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete the old run and begin anew.")
+    ] = False,
     deterministic_digest: Annotated[
-        bool, typer.Option("--deterministic-digest", help="Print the digest of the final weights, alone on stdout.")
+        bool,
+        typer.Option(
+            "--deterministic-digest", help="Print the digest of the final weights, alone on stdout."
+        ),
     ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Plain lines, also on a terminal.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but warnings.")] = False,
@@ -55,7 +62,7 @@ def train(
     if deterministic_digest:
         typer.echo(result.digest)
     if result.outcome == "interrupted":
-        console.print(f"Go on with it: keisei train {plan.run.path}")
+        console.print(f"Go on with it: keisei train {plan.run.path}", soft_wrap=True, markup=False)
         raise typer.Exit(130)
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from keisei.training.settings import TrainConfig
     from keisei.training.verification import TrainingReport
 
+SHOWN_DIGITS = 24
+"""Of the 64 of a digest of weights, so that the table fits a terminal; --json has all of them."""
+
 
 def verify(
     ctx: typer.Context,
@@ -132,7 +135,7 @@ def _progress() -> Iterator[Observer]:
 
 
 def _print(report: VerifyReport) -> None:
-    table = _table("Backend", "Rounds")
+    table = _table("Backend", "Rounds", "Transitions", "Seconds")
     for run in report.runs:
         numbers = (str(len(run.digests)), f"{run.transitions:,}", f"{run.seconds:.1f}")
         table.add_row(run.name, *numbers, _digest(run.digest, run.name in report.differences))
@@ -152,23 +155,22 @@ def _print(report: VerifyReport) -> None:
 
 
 def _print_training(report: TrainingReport) -> None:
-    table = _table("Run", "Updates")
+    table = _table("Run", "Times", "Updates", "Transitions", "Seconds")
     for run in report.runs:
-        numbers = (str(run.updates), f"{run.transitions:,}", f"{run.seconds:.1f}")
-        table.add_row(run.name, *numbers, _digest(run.digest, run.name in report.differences))
+        times = str(run.times) if run.times else ""
+        numbers = (times, str(run.updates), f"{run.transitions:,}", f"{run.seconds:.1f}")
+        digest = run.digest[:SHOWN_DIGITS]
+        table.add_row(run.name, *numbers, _digest(digest, run.name in report.differences))
     console = Console(highlight=False)
     console.print(table)
-    for run in report.runs:
-        if run.befell:
-            console.print(f"\n{run.name}: in processes, {run.befell}")
     first = report.runs[0].name
     console.print(_verdict([f"{name} differs from {first}" for name in report.differences]))
 
 
-def _table(what: str, count: str) -> Table:
+def _table(what: str, *numbers: str) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column(what, no_wrap=True)
-    for heading in (count, "Transitions", "Seconds"):
+    for heading in numbers:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("Digest", no_wrap=True)
     return table

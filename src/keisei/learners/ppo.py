@@ -24,6 +24,7 @@ from keisei.config import Settings
 from keisei.errors import LearningError
 from keisei.experience.rollout import ExperienceBuffer, Minibatch
 from keisei.games.contract import ByteArray, FloatArray, Game, IntArray
+from keisei.learners.acceleration import compiled, half_precision
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, masked_log_softmax
@@ -98,7 +99,16 @@ class Losses:
 class PPO:
     """Improves a network from a buffer. ``game`` unpacks positions; its own games are never touched."""
 
-    def __init__(self, network: ActorCritic, game: Game, config: PPOConfig, seed: int = 0) -> None:
+    def __init__(
+        self,
+        network: ActorCritic,
+        game: Game,
+        config: PPOConfig,
+        seed: int = 0,
+        *,
+        mixed_precision: bool = False,
+        compile_network: bool = False,
+    ) -> None:
         self.network = network
         self.config = config
         self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True)
@@ -106,6 +116,8 @@ class PPO:
         self._game = game
         self._seed = seed
         self._device = next(network.parameters()).device
+        self._run_network = compiled(network, compile_network, game.spec.observation.shape)
+        self._precision = half_precision(mixed_precision, self._device)
 
     def update(self, buffer: ExperienceBuffer, progress: float) -> UpdateReport:
         """Several epochs of minibatches; ``progress`` in 0 … 1 tells the schedules how far the run is."""
@@ -176,8 +188,9 @@ class PPO:
         actions some 60 are legal, so nothing is computed for the others."""
         observations, legal = self._game.unpack(packed)
         listed = as_tensor(legal_actions(legal)).to(self._device)
-        logits, values = self.network(as_tensor(observations).to(self._device), listed)
-        log_probs = masked_log_softmax(logits, listed >= 0)
+        with self._precision:
+            logits, values = self._run_network(as_tensor(observations).to(self._device), listed)
+        log_probs, values = masked_log_softmax(logits.float(), listed >= 0), values.float()
         taken = (listed == as_tensor(actions).to(self._device)[:, None]).int().argmax(1, keepdim=True)
         return log_probs, log_probs.gather(1, taken).squeeze(1), values
 

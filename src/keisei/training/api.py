@@ -94,8 +94,12 @@ def plan_run(
 
 def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | None, root: Path) -> Source:
     if isinstance(target, str | Path):
+        if name not in (None, str(target)) and str(target) in preset_names():
+            return load_preset(str(target))  # also where its own name is taken by a run
         return find_source(str(target), root)
-    settings = target.model_dump(mode="json") if isinstance(target, TrainConfig) else target
+    settings = (
+        target.model_dump(mode="json", exclude_unset=True) if isinstance(target, TrainConfig) else target
+    )
     config = parse_settings(TrainConfig, settings)
     return Source(name or f"{config.env.game}-ppo", settings, "settings")
 

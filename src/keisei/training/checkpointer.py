@@ -44,11 +44,12 @@ class Checkpointer:
 
     def save(self, counters: Counters) -> Path | None:
         """Save the state between two updates; gives where it lies, None where it could not be written."""
-        if self._last is not None and self._last[0] == counters.update:
-            return self._last[1]
-        return self.write(self._capture(counters))
+        return self._saved(counters.update) or self.write(self._capture(counters))
 
     def write(self, checkpoint: Checkpoint) -> Path | None:
+        """Likewise, where the state has been captured before."""
+        if (saved := self._saved(checkpoint.update)) is not None:
+            return saved
         began = time.monotonic()
         path, problem = None, ""
         try:
@@ -61,3 +62,7 @@ class Checkpointer:
         self._next_at = now + (min(interval, RETRY_SECONDS) if problem else interval)
         self._tell(Saved(checkpoint.update, path, now - began, problem))
         return path
+
+    def _saved(self, update: int) -> Path | None:
+        """Where this update lies already."""
+        return self._last[1] if self._last is not None and self._last[0] == update else None

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from keisei.errors import CheckpointError, RunDatabaseError
+from keisei.errors import CheckpointError, CheckpointWriteError, RunDatabaseError
 from keisei.evaluation.matches import MatchResult, Player, PlayerLike, play_match
 from keisei.evaluation.records import shogi_record
-from keisei.games.shogi import kif
 from keisei.evaluation.statistics import elo_difference, score_interval
 from keisei.games.contract import GameSpec
+from keisei.games.shogi import kif
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.neural import NeuralPolicy
 from keisei.training.checkpoint_store import CheckpointStore
@@ -56,9 +56,7 @@ class Examiner:
         if best is not None and best.name != name:
             opponents.append(best)
         rows = tuple(self._meet(learner, opponent, counters) for opponent in opponents)
-        is_best = checkpoint is not None and self._passes(rows, best)
-        if is_best and checkpoint is not None:
-            self._store.mark_best(checkpoint)
+        is_best = checkpoint is not None and self._passes(rows, best) and self._mark_best(checkpoint)
         self._keep_ratings(counters.update)
         return Evaluation(counters.update, rows, is_best, time.monotonic() - began)
 
@@ -73,6 +71,14 @@ class Examiner:
             self._tell(f"the best checkpoint can't be met, and gives its place to the next: {error}")
             return None
         return Player(path.name, NeuralPolicy(network, self._spec, self._config.evaluation.temperature))
+
+    def _mark_best(self, checkpoint: Path) -> bool:
+        try:
+            self._store.mark_best(checkpoint)
+        except CheckpointWriteError as error:  # the disk is full: no reason to stop
+            self._tell(str(error))
+            return False
+        return True
 
     def _passes(self, rows: tuple[EvaluationRow, ...], best: Player | None) -> bool:
         against_best = [row.score for row in rows if best is not None and row.opponent == best.name]

@@ -67,8 +67,9 @@ def find_source(target: str, root: Path) -> Source:
     if target in preset_names():
         return load_preset(target)
     runs = [run.name for run in list_runs(root)]
+    near = did_you_mean(target, [*preset_names(), *runs])
     raise ConfigError(
-        f"{target!r} is neither a preset nor a settings file nor a run{did_you_mean(target, [*preset_names(), *runs])}. "
+        f"{target!r} is neither a preset nor a settings file nor a run{near}. "
         f"Presets: {', '.join(preset_names())}. Runs in {root}: {', '.join(runs) or 'none'}"
     )
 

@@ -129,7 +129,7 @@ def profile(config: TrainConfig, watch: Callable[[Update], None] = lambda update
         parts = connect(config)
         started = time.monotonic()
         try:
-            with _LearnerClock(parts).ticking() as clock:
+            with _LearnerClock(parts, compiled=config.run.compile).ticking() as clock:
                 updates = []
                 for update in self_play(parts, Pace(config.run.steps), Counters()):
                     clock.end_of_update()
@@ -198,8 +198,10 @@ class _End(NamedTuple):
 class _LearnerClock:
     """Notes when each part of a gradient step ends; the next one begins there, so that no time is lost."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, *, compiled: bool) -> None:
+        """Where the network is ``compiled``, its hooks are kept out of that."""
         self._learner: PPO = parts.learner
+        self._compiled = compiled
         self._timeline = parts.manager.timeline
         self._on_cuda = next(parts.learner.network.parameters()).is_cuda
         self._ends: list[_End] = []
@@ -210,9 +212,10 @@ class _LearnerClock:
     @contextmanager
     def ticking(self) -> Iterator[_LearnerClock]:
         network, optimizer = self._learner.network, self._learner.optimizer
+        uncompiled: Callable[[Any], Any] = torch.compiler.disable if self._compiled else lambda hook: hook
         hooks = [
-            network.register_forward_pre_hook(lambda *_: self._end_in_training("unpacking")),
-            network.register_forward_hook(self._after_forward),
+            network.register_forward_pre_hook(uncompiled(lambda *_: self._end_in_training("unpacking"))),
+            network.register_forward_hook(uncompiled(self._after_forward)),
             optimizer.register_step_pre_hook(lambda *_: self._end("backward")),
             optimizer.register_step_post_hook(lambda *_: self._end("stepping")),
         ]

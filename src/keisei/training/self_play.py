@@ -118,7 +118,7 @@ def _collect(parts: Parts) -> tuple[Experiences, GameSummary, Collection]:
         seconds=seconds,
         policy_lag=experiences.policy_lag,
         queue_depth=after.queue_info["filled"],
-        worker_utilisation=_utilisation(before, after, seconds),
+        worker_utilisation=utilisation(before, after, seconds),
         workers=after.active_workers,
         restarts=after.restarts,
         dropped=after.drops.lagging,
@@ -162,7 +162,7 @@ def _mean(total: float, count: int) -> float:
     return total / count if count else math.nan
 
 
-def _utilisation(before: ManagerStatus, after: ManagerStatus, seconds: float) -> float:
+def utilisation(before: ManagerStatus, after: ManagerStatus, seconds: float) -> float:
     """Of the time that all workers had, the share in which they played."""
     played = _played_seconds(after) - _played_seconds(before)
     return min(1.0, played / (seconds * max(1, after.active_workers))) if seconds > 0 else 0.0

@@ -10,6 +10,7 @@ from keisei.config import Settings
 from keisei.learners.ppo import PPOConfig
 from keisei.parallel.config import EnvConfig, ParallelConfig, usable_cores
 from keisei.policies.networks import ModelConfig
+from keisei.training.threads import fitting_threads
 
 
 class EvaluationSettings(Settings):
@@ -47,9 +48,9 @@ class RunSettings(Settings):
     device: str = "auto"
     """Where the learner runs: cpu, cuda, cuda:1, mps; ``auto`` takes CUDA where there is one."""
     mixed_precision: bool = False
-    """Learn in half precision where that is safe (CUDA only)."""
+    """Learn in half precision where that is safe. Needs CUDA with bfloat16; elsewhere it changes nothing."""
     compile: bool = False
-    """Let ``torch.compile`` make the learner's network faster, where it can (CUDA only)."""
+    """Let ``torch.compile`` make the learner's network faster, where it works."""
     sync: Literal["every", "adaptive"] = "every"
     """Publish weights after every update, or (asynchronous runs) when the policy has moved far enough."""
     checkpoint_minutes: Annotated[float, Field(ge=0)] = 5.0
@@ -100,18 +101,23 @@ class TrainConfig(Settings):
         it is resumed. Each worker's share of an update is one slab, where it is synchronous."""
         cores = usable_cores()
         workers = _number_or(self.parallel.num_workers, max(1, cores - 1) if self.asynchronous else cores)
-        threads = _number_or(
-            self.run.learner_threads, max(1, cores - workers) if self.asynchronous else cores
-        )
+        threads = self._threads(max(1, cores - workers) if self.asynchronous else cores)
         changes: dict[str, Any] = {"num_workers": workers, "seed": self.run.seed}
         if "experience_batch_size" not in self.parallel.model_fields_set and not self.asynchronous:
-            changes["experience_batch_size"] = max(1, self.run.rollout // workers)
+            changes["experience_batch_size"] = -(-self.run.rollout // workers)
         return self.model_copy(
             update={
                 "parallel": self.parallel.model_copy(update=changes),
                 "run": self.run.model_copy(update={"learner_threads": threads}),
             }
         )
+
+    def _threads(self, free: int) -> int:
+        """Of the learner: as many as its network can use, of the cores that it may have."""
+        if self.run.learner_threads != "auto":
+            return self.run.learner_threads
+        spec = self.env.make(batch=1, seed=0).spec
+        return fitting_threads(self.model, spec, self.ppo.minibatch_size, free)
 
 
 def _number_or(number: int | Literal["auto"], automatic: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from keisei.parallel.torch_threads import torch_threads
@@ -27,7 +27,7 @@ from keisei.training.run_directory import RunDirectory, RunState
 from keisei.training.run_log import RunLog, RunLogHandler
 from keisei.training.self_play import Pace, Parts, self_play
 from keisei.training.settings import TrainConfig
-from keisei.training.state_tensors import weights_digest
+from keisei.training.state_tensors import load_model, weights_digest
 from keisei.training.update_metrics import evaluation_values, update_values
 from keisei.training.wiring import capture, connect, counters_of
 from keisei.training.worker_events import WorkerWatch
@@ -114,12 +114,10 @@ class Trainer:
         stack.callback(self.parts.manager.stop_workers)
         self._workers = WorkerWatch(self.parts.manager, database, self._tell)
         self._examiner = Examiner(self.run, self.config, self.parts.spec, store, database, self._tell)
-        self._evaluated_at = self._counters.transitions
+        self._evaluated_at = max((row.step for row in database.evaluations()), default=0)
         self._checkpointer = Checkpointer(store, settings, self._capture, self._on_checkpoint)
         if found is not None:
             self._checkpointer.resumed_from(self._counters.update, found.path)
-        else:
-            self._checkpointer.save(self._counters)
 
     @property
     def pace(self) -> Pace:
@@ -128,10 +126,13 @@ class Trainer:
 
     def _turn(self) -> str:
         """Turn the loop; gives how it ended. Whatever stops it between two updates, that state is saved."""
-        self._announce()
         updates = self_play(self.parts, self.pace, self._counters)
         outcome = "finished"
         try:
+            self._checkpointer.save(self._counters)  # from now on there is something to go on from
+            self._announce()
+            if self._evaluation_is_due():  # the run was stopped in the middle of it
+                self._evaluate()
             while not self._interruption.requested:
                 update = self._next(updates)
                 if update is None:
@@ -143,7 +144,8 @@ class Trainer:
             return "interrupted"
         except StopTraining as reason:
             outcome = str(reason) or "stopped by a callback"
-        self._checkpointer.save(self._counters)
+        with suppress(StopTraining):  # from one who is told of this checkpoint
+            self._checkpointer.save(self._counters)
         return "interrupted" if self._interruption.requested else outcome
 
     def _announce(self) -> None:
@@ -159,8 +161,11 @@ class Trainer:
             with self._interruption.may_abandon():
                 return next(updates, None)
         except UpdateAbandoned:
-            self._tell("the update is given up; the state before it is kept", "warning")
-            if boundary is not None:
+            if boundary is None:
+                self._tell("the update is given up; the run goes on from its last checkpoint", "warning")
+            else:
+                self._tell("the update is given up; the state before it is kept", "warning")
+                load_model(self.parts.learner.network, boundary.tensors["model"])
                 self._checkpointer.write(boundary)
             raise
 
@@ -173,14 +178,17 @@ class Trainer:
         try:
             for callback in self._callbacks:
                 callback.on_update(update)
-            every = self.config.evaluation.every
-            if every and self._counters.transitions - self._evaluated_at >= every:
+            if self._evaluation_is_due():
                 self._evaluate()
             elif self._checkpointer.is_due(self._counters):
                 self._checkpointer.save(self._counters)
         except Exception:
             self._checkpointer.save(self._counters)
             raise
+
+    def _evaluation_is_due(self) -> bool:
+        every = self.config.evaluation.every
+        return bool(every) and self._counters.transitions - self._evaluated_at >= every
 
     def _last_evaluation(self) -> None:
         """Every run that comes to its end is evaluated there."""

@@ -51,8 +51,8 @@ class TrainedRun:
     seconds: float
     digest: str
     """Of the final weights, as ``keisei train --deterministic-digest`` prints it."""
-    befell: str = ""
-    """What was done to it, in words."""
+    times: int = 0
+    """How often that befell it which its name says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,13 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
     matches, which have no part in the weights."""
     if config.asynchronous or config.parallel.scaling == "auto":
         raise ConfigError(
-            f"parallel.mode = {config.parallel.mode} and parallel.scaling = {config.parallel.scaling}: a run is the same "
-            f"twice with mode sync and scaling fixed alone, so there is nothing to compare; set them so"
+            f"parallel.mode = {config.parallel.mode}, parallel.scaling = {config.parallel.scaling}: only with mode "
+            f"sync and scaling fixed does a run come to the same weights twice; set them so"
         )
-    lasting = {"steps": updates * config.run.rollout, "minutes": None, "stop_at": {}}
-    run = config.run.model_copy(update={**lasting, "checkpoint_every": 1})
+    steps = updates * config.run.rollout
+    run = config.run.model_copy(
+        update={"steps": steps, "minutes": None, "stop_at": {}, "checkpoint_every": 1}
+    )
     evaluation = EvaluationSettings(every=0, opponents=())
     return config.model_copy(update={"run": run, "evaluation": evaluation}).resolved()
 
@@ -141,7 +143,7 @@ class _Ways:
             )
             trainer = Trainer(run, config, [disturbing, self._watching(name)])
             result = trainer.train()
-        return _summary(name, result, began, f"{disturbing.killed} workers killed")
+        return _summary(name, result, began, disturbing.killed)
 
     def stopped_after_each_update(self) -> TrainedRun:
         name = "stopped"
@@ -149,7 +151,7 @@ class _Ways:
         stops = 0
         while (result := self._train_an_update(run, config, name)).outcome == "interrupted":
             stops += 1
-        return _summary(name, result, began, f"{stops} times stopped and resumed")
+        return _summary(name, result, began, stops)
 
     def _train_an_update(self, run: RunDirectory, config: TrainConfig, name: str) -> TrainResult:
         interruption = Interruption()
@@ -164,7 +166,7 @@ class _Ways:
         while kills < TRAINER_KILLS and _killed(run, self._chance.uniform(0, latest)):
             kills += 1
         result = Trainer(run, config, [self._watching(name)]).train()
-        return _summary(name, result, began, f"{kills} times killed and resumed")
+        return _summary(name, result, began, kills)
 
     def _begin(self, name: str, backend: Backend = "process") -> tuple[RunDirectory, TrainConfig, float]:
         placed = {"enabled": True, "use_threads": False, "backend": backend}
@@ -208,9 +210,9 @@ class _Disturbing(Callback):
             self._stack.close()
 
 
-def _summary(name: str, result: TrainResult, began: float, befell: str = "") -> TrainedRun:
+def _summary(name: str, result: TrainResult, began: float, times: int = 0) -> TrainedRun:
     counters, seconds = result.counters, time.monotonic() - began
-    return TrainedRun(name, counters.update, counters.transitions, seconds, result.digest, befell)
+    return TrainedRun(name, counters.update, counters.transitions, seconds, result.digest, times)
 
 
 def _killed(run: RunDirectory, seconds: float) -> bool:
@@ -230,7 +232,7 @@ def _killed(run: RunDirectory, seconds: float) -> bool:
         ours.close()
     if process.exitcode not in (0, -signal.SIGKILL):
         raise RunError(f"training in a process of its own ended with exit code {process.exitcode}, unasked")
-    return process.exitcode == -signal.SIGKILL
+    return bool(process.exitcode)
 
 
 def _has_begun(connection: Connection) -> bool:

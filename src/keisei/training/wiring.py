@@ -46,7 +46,14 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
         load_model(network, checkpoint.tensors["model"])
         version = int(checkpoint.counters.get("version", 1))
     network.to(device)
-    learner = PPO(network, game, config.ppo, config.run.seed)
+    learner = PPO(
+        network,
+        game,
+        config.ppo,
+        config.run.seed,
+        mixed_precision=config.run.mixed_precision,
+        compile_network=config.run.compile,
+    )
     correct = config.asynchronous and config.ppo.correction == "vtrace"
     buffer = ExperienceBuffer(
         game.spec,

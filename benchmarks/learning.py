@@ -1,0 +1,229 @@
+"""What the presets learn: each is trained from nothing, and then plays matches that are counted with intervals.
+
+A run is trained in a folder of its own, which is thrown away unless ``keep`` names one. ``compare_networks`` gives
+several networks the same minutes on the same game, ``compare_modes`` lets the synchronous and the asynchronous loop
+learn from the same number of transitions.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import machine
+from keisei.evaluation import play_match, score_interval
+from keisei.evaluation.matches import Player
+from keisei.evaluation.statistics import elo_difference
+from keisei.policies.neural import NeuralPolicy
+from keisei.training.api import length_overrides, plan_run
+from keisei.training.callbacks import Callback
+from keisei.training.events import Evaluation, Update
+from keisei.training.settings import TrainConfig
+from keisei.training.trainer import Trainer, TrainResult
+
+GAMES = 200
+QUIET = ("evaluation.every=0", "evaluation.games=2")
+"""Matches are played after the training here, so that none of its minutes goes into them."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a preset is to reach against an opponent; a score of None is measured only."""
+
+    opponent: str
+    score: float | None = None
+    unbeaten: bool = False
+
+
+GOALS: dict[str, tuple[Goal, ...]] = {
+    "tictactoe-ppo": (Goal("random"), Goal("search:9", unbeaten=True)),
+    "connect-four-ppo": (Goal("random", 0.98), Goal("search:2", 0.5), Goal("search:4")),
+    "shogi-quickstart": (Goal("random", 0.9), Goal("greedy")),
+    "shogi-ppo": (Goal("random", 0.99), Goal("greedy", 0.8), Goal("search:1"), Goal("search:2")),
+}
+NETWORKS: dict[str, dict[str, Any]] = {
+    "mlp 256": {"network": "mlp", "hidden_dim": 256},
+    "gather 256": {"network": "gather", "hidden_dim": 256},
+    "residual 32x2": {"network": "residual", "channels": 32, "blocks": 2},
+    "slim 16x2": {"network": "slim", "channels": 16, "blocks": 2},
+    "slim 32x2": {"network": "slim", "channels": 32, "blocks": 2},
+}
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match of a trained network."""
+
+    opponent: str
+    wins: int
+    draws: int
+    losses: int
+    score: float
+    low: float
+    high: float
+    elo: str
+    goal: str
+    """What was to be reached; empty where nothing was."""
+    reached: bool | None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """One run and its matches."""
+
+    name: str
+    seed: int
+    minutes: float
+    transitions: int
+    updates: int
+    matches: tuple[Match, ...]
+
+
+def run(
+    presets: Sequence[str],
+    seeds: int,
+    minutes: float | None,
+    games: int,
+    *,
+    as_json: bool,
+    console: Console,
+    keep: Path | None = None,
+) -> None:
+    """Train presets and play their matches. ``minutes`` replaces the length that a preset has."""
+    found = []
+    for preset in presets or list(GOALS):
+        for seed in range(seeds):
+            overrides = [f"run.seed={seed}", *QUIET, *length_overrides(None, minutes)]
+            found.append(
+                _learn(preset, preset, overrides, GOALS.get(preset, (Goal("random"),)), games, keep, console)
+            )
+    _show("What the presets learn", found, as_json, console)
+
+
+def compare_networks(preset: str, minutes: float, games: int, *, as_json: bool, console: Console) -> None:
+    """The same minutes for several networks."""
+    found = []
+    for name, model in NETWORKS.items():
+        settings = [f"model.{key}={value}" for key, value in model.items()]
+        overrides = [*settings, *QUIET, *length_overrides(None, minutes)]
+        goals = (Goal("random"), Goal("greedy"))
+        found.append(_learn(name, preset, overrides, goals, games, None, console))
+    _show(f"{preset}: what networks learn in {minutes:g} minutes", found, as_json, console)
+
+
+def compare_modes(preset: str, steps: int, games: int, *, as_json: bool, console: Console) -> None:
+    """The same transitions for both loops."""
+    found = []
+    for mode in ("sync", "async"):
+        overrides = [f"parallel.mode={mode}", *QUIET, *length_overrides(steps, None)]
+        found.append(_learn(mode, preset, overrides, GOALS[preset], games, None, console))
+    _show(f"{preset}: both loops after {steps:,} transitions", found, as_json, console)
+
+
+def _learn(
+    name: str,
+    preset: str,
+    overrides: Sequence[str],
+    goals: Sequence[Goal],
+    games: int,
+    keep: Path | None,
+    console: Console,
+) -> Learned:
+    with _folder(keep) as root:
+        plan = plan_run(preset, overrides=overrides, root=root, existing="restart")
+        with console.status(f"{name} …") as status:
+            result = Trainer(plan.run, plan.config, [_Progress(status, name)]).train()
+            matches = tuple(_play(result, plan.config, goal, games) for goal in goals)
+    counters = result.counters
+    return Learned(
+        name, plan.config.run.seed, counters.seconds / 60, counters.transitions, counters.update, matches
+    )
+
+
+class _Progress(Callback):
+    def __init__(self, status: Any, name: str) -> None:
+        self._status, self._name = status, name
+
+    def on_update(self, update: Update) -> None:
+        self._status.update(
+            f"{self._name}: {update.progress:.0%}, {update.counters.transitions:,} transitions, "
+            f"entropy {update.report.entropy:.2f}"
+        )
+
+    def on_evaluation(self, evaluation: Evaluation) -> None:
+        self._status.update(f"{self._name}: matches")
+
+
+def _play(result: TrainResult, config: TrainConfig, goal: Goal, games: int) -> Match:
+    spec = config.env.make(batch=1, seed=0).spec
+    player = Player("learner", NeuralPolicy(result.network, spec, config.evaluation.temperature))
+    options = config.env.game_options(config.parallel.max_game_length)
+    match = play_match(
+        config.env.game, options, player, goal.opponent, games, seed=1_000_003 + config.run.seed,
+        opening_plies=config.evaluation.opening_plies,
+    )  # fmt: skip
+    tally = match.tally()
+    interval = score_interval(tally)
+    return Match(
+        goal.opponent, tally.wins, tally.draws, tally.losses, interval.value, interval.low, interval.high,
+        str(elo_difference(tally)), *_verdict(goal, tally.losses, interval.value),
+    )  # fmt: skip
+
+
+def _verdict(goal: Goal, losses: int, score: float) -> tuple[str, bool | None]:
+    if goal.unbeaten:
+        return "no loss", losses == 0
+    return ("", None) if goal.score is None else (f"{goal.score:.0%}", score >= goal.score)
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        yield keep
+        return
+    with tempfile.TemporaryDirectory(prefix="keisei-bench-") as folder:
+        yield Path(folder)
+
+
+def _show(title: str, found: Sequence[Learned], as_json: bool, console: Console) -> None:
+    if as_json:
+        document = {"machine": machine(), "title": title, "runs": [asdict(learned) for learned in found]}
+        console.print_json(json.dumps(document))
+        return
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in (
+        "Run",
+        "Seed",
+        "Minutes",
+        "Transitions",
+        "Against",
+        "W-D-L",
+        "Score",
+        "95 %",
+        "Elo",
+        "Goal",
+    ):
+        table.add_column(heading, justify="left" if heading in ("Run", "Against", "Goal") else "right")
+    for learned in found:
+        for number, match in enumerate(learned.matches):
+            run = (learned.name, str(learned.seed), f"{learned.minutes:.1f}", f"{learned.transitions:,}")
+            verdict = {None: "", True: "reached", False: "[bold red]missed[/]"}[match.reached]
+            table.add_row(
+                *(run if number == 0 else ("", "", "", "")),
+                match.opponent,
+                f"{match.wins}-{match.draws}-{match.losses}",
+                f"{match.score:.1%}",
+                f"{match.low:.1%} … {match.high:.1%}",
+                match.elo,
+                f"{match.goal} {verdict}".strip(),
+            )
+    console.print(table)
+    console.print(f"\n{machine()}")

@@ -1,0 +1,1 @@
+"""What Keisei shows to people: charts, as SVG and on a terminal."""

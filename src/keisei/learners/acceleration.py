@@ -1,0 +1,59 @@
+"""What a learner may do to be faster on a graphics card: half precision, and a compiled network.
+
+Both are options. Where one can't be had, the learner goes on without it, and says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from keisei.policies.networks import ActorCritic
+
+__all__ = ["Forward", "compiled", "half_precision"]
+
+logger = logging.getLogger(__name__)
+
+Forward: TypeAlias = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
+"""What a network does: observations, and the actions whose logits are wanted; logits and values."""
+
+
+def compiled(network: ActorCritic, wanted: bool, observation: tuple[int, ...]) -> Forward:
+    """The network, by ``torch.compile`` where that works. It is tried on two rows, since it compiles when called."""
+    if not wanted:
+        return network
+    device = next(network.parameters()).device
+    try:
+        faster: Any = torch.compile(network, dynamic=True)
+        with torch.no_grad():
+            faster(
+                torch.zeros(2, *observation, device=device),
+                torch.zeros(2, 1, dtype=torch.int32, device=device),
+            )
+    except Exception as error:  # whatever a compiler may fail with
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        logger.warning(
+            "run.compile: torch.compile does not work here, so the network runs as it is: %s", reason
+        )
+        return network
+    forward: Forward = faster
+    return forward
+
+
+def half_precision(wanted: bool, device: torch.device) -> AbstractContextManager[object]:
+    """Where products may be made in bfloat16. It has the range of float32, so losses need no scaling."""
+    if not wanted:
+        return nullcontext()
+    if device.type != "cuda" or not torch.cuda.is_bf16_supported():
+        logger.warning(
+            "run.mixed_precision needs a CUDA device with bfloat16 (Ampere or newer); on %s the learner keeps to full "
+            "precision",
+            device,
+        )
+        return nullcontext()
+    return torch.autocast("cuda", dtype=torch.bfloat16)
