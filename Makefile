@@ -32,8 +32,8 @@ help:  ## list the targets
 
 setup: $(READY)  ## create .venv, install the pinned packages, build the native core
 
-train: $(READY)  ## play a batch of random Shogi games and print the figures
-	@$(BIN)/keisei play --game shogi
+train: $(READY)  ## train Shogi from nothing for five minutes, or go on with that run
+	@$(BIN)/keisei train shogi-quickstart
 
 test: $(READY)  ## run the tests, without the slow ones
 	@$(PYTEST) -m "not slow"

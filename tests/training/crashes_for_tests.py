@@ -53,7 +53,7 @@ class Killer:
     def kill(self, count: int) -> None:
         """Kill so many trainers at random instants. A run that comes to its end meanwhile is followed by another."""
         while self.kills < count:
-            name = f"run-{len(self.digests)}-{self.kills}"
+            name = f"run-{len(os.listdir(self._root))}"
             run = RunDirectory.create(self._root, name, tiny(*self._settings))
             safe = -1
             while self.kills < count and self._train_and_kill(name):

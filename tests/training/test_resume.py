@@ -123,6 +123,19 @@ def test_an_evaluation_that_was_cut_short_is_made_up_for(tmp_path: Path) -> None
     assert [evaluation.update for evaluation in resumed.evaluations] == [2, 4]
 
 
+def test_the_last_evaluation_is_made_up_for_and_made_once(tmp_path: Path) -> None:
+    settings = ("run.steps=512", "evaluation={every: 0, games: 2, opponents: [random]}")
+    interruption = Interruption()
+    train(tmp_path, *settings, callbacks=[After(interruption.request, 2)], interruption=interruption)
+    evaluated = []
+    for _ in range(2):
+        recorder = Recorder()
+        assert train(tmp_path, *settings, callbacks=[recorder]).outcome == "finished"
+        evaluated.append([evaluation.update for evaluation in recorder.evaluations])
+    assert evaluated == [[2], []]
+    assert any("has come to its end before" in message for _, message in recorder.notes)
+
+
 def test_a_finished_run_may_go_on_for_longer(tmp_path: Path) -> None:
     first = train(tmp_path)
     recorder = Recorder()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keisei.config import apply_overrides, parse_settings
+from keisei.games.randomness import KeyedRandom
+from keisei.games.tictactoe import TicTacToe
 from keisei.training.callbacks import Callback
 from keisei.training.checkpoint_store import CheckpointStore
 from keisei.training.checkpoints import checkpoint_rank
@@ -138,3 +141,17 @@ def is_running(process_id: int) -> bool:
         return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+class Sluggish(TicTacToe):
+    """Tic-tac-toe in which each move takes as long as this process is told to take for it."""
+
+    name = "sluggish"
+    seconds = 0.0
+
+    def play(self, action: int, rng: KeyedRandom) -> None:
+        time.sleep(self.seconds)
+        super().play(action, rng)
+
+
+SLUGGISH = "training_for_tests:Sluggish"

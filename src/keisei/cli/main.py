@@ -19,6 +19,7 @@ from keisei.cli import (
     games,
     perft,
     play,
+    plot,
     profile,
     runs,
     soak,
@@ -62,6 +63,7 @@ app.command("games")(games.games)
 app.command("ladder")(tournament.ladder)
 app.command("perft")(perft.perft)
 app.command("play")(play.play)
+app.command("plot")(plot.plot)
 app.command("profile")(profile.profile)
 app.command("runs")(runs.runs)
 app.command("soak")(soak.soak)

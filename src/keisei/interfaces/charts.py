@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import fmean
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
@@ -31,8 +32,13 @@ ABOVE, BELOW, LEFT = 28.0, 46.0, 46.0
 TEXT = 11.0
 LABEL_GAP = 13.0
 LONGEST_LABEL = 24
-FEW = 40
-"""Points up to which each is marked."""
+LETTER = 0.6
+"""The width of a letter, as a share of its size: about, since only who shows the picture knows the font."""
+FEW_POINTS = 40
+"""Up to which each is marked."""
+FEW_CURVES = 4
+"""Up to which bands may be strong: more of them would cover each other."""
+NOTHING = "no numbers yet"
 HUGE = 1e300
 """What is larger cannot be drawn, nor what is no number: it is a gap."""
 UNITS = ((1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
@@ -43,6 +49,7 @@ text {{ font-family: system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Ari
   font-size: {TEXT:.0f}px; fill: #656d76; }}
 .title {{ font-size: 20px; font-weight: 600; fill: #1f2328; }}
 .name {{ font-size: 13px; font-weight: 600; fill: #1f2328; }}
+.note {{ font-size: {TEXT:.0f}px; font-weight: 400; fill: #656d76; }}
 .detail {{ font-size: 13px; }}
 .grid {{ stroke: #e7eaee; }}
 .axis {{ stroke: #b9c0c8; }}
@@ -70,6 +77,10 @@ class Series:
     """Which of ``COLOURS``; None is grey, for what is not the matter."""
     dash: int = 0
     """Which of ``DASHES``: tells curves of one colour apart."""
+
+    @property
+    def has_end(self) -> bool:
+        return any(is_known(point.y) for point in self.points)
 
 
 @dataclass(frozen=True)
@@ -122,11 +133,11 @@ def svg(picture: Picture) -> str:
     """The picture as the text of an SVG file."""
     top = EDGE + 34 + 20 * len(picture.headings)
     places = list(_places(picture, top))
-    height = max((box.bottom for _, box in places), default=top) + EDGE - 18
-    margins = _margins(places)
+    height = max((box.bottom for _, box in places), default=top) - 8
+    margins = _margins(picture, places)
     body = [*_header(picture)]
-    for number, (panel, box) in enumerate(places):
-        body.extend(_panel(picture, panel, box, margins[box.right], first=number == 0))
+    for panel, box in places:
+        body.extend(_panel(picture, panel, box, margins[box.right]))
     size = f'width="{WIDTH:.0f}" height="{height:.0f}" viewBox="0 0 {WIDTH:.0f} {height:.0f}"'
     return "\n".join(
         [
@@ -163,12 +174,15 @@ def _places(picture: Picture, top: float) -> Iterator[tuple[Panel, _Box]]:
         yield panel, _Box(left, above, left + wide * width, above + panel.rows * ROW)
 
 
-def _margins(places: Iterable[tuple[Panel, _Box]]) -> dict[float, float]:
+def _margins(picture: Picture, places: Iterable[tuple[Panel, _Box]]) -> dict[float, float]:
     """Room for labels beside the plots; one width for all that end at the same x, so that they stand in line."""
     margins: dict[float, float] = {}
     for panel, box in places:
-        widest = max((_width(label) for _, label in _labels(panel)), default=0.0)
-        margins[box.right] = max(margins.get(box.right, 36.0), widest + 20)
+        labels = [end_label(series, panel.percent) for series in panel.series if series.has_end]
+        if panel is picture.panels[0]:
+            labels.append(picture.x_name)
+        widest = TEXT * LETTER * max(map(cell_len, labels), default=0)
+        margins[box.right] = max(margins.get(box.right, 0.0), widest + 24)
     return margins
 
 
@@ -179,13 +193,10 @@ def _header(picture: Picture) -> Iterator[str]:
         y += 20
         x = EDGE
         if heading.colour is not None:
-            yield (
-                f'<path class="curve" d="M{EDGE:.0f} {y - 4:.1f}h22" stroke="{_colour(heading.colour)}" '
-                f'stroke-width="3"/>'
-            )
+            yield f'<path class="curve" d="M{x:.0f} {y - 4:.1f}h22" stroke="{_colour(heading.colour)}"/>'
             x += 32
-        name = f'<tspan class="name">{_safe(heading.name)}</tspan>  ' if heading.name else ""
-        detail = _safe(_fitting(heading.detail, 13, len(heading.name) + 4))
+        name = f'<tspan class="name">{_safe(_fitting(heading.name, 13))}</tspan>  ' if heading.name else ""
+        detail = _safe(_fitting(heading.detail, 13, len(heading.name) + 6))
         yield f'<text class="detail" x="{x:.1f}" y="{y:.1f}" xml:space="preserve">{name}{detail}</text>'
 
 
@@ -206,25 +217,32 @@ class _Plot:
         return self.box.bottom - (value - low) / (high - low) * (self.box.bottom - self.box.top)
 
 
-def _panel(picture: Picture, panel: Panel, box: _Box, margin: float, first: bool) -> Iterator[str]:
+def _panel(picture: Picture, panel: Panel, box: _Box, margin: float) -> Iterator[str]:
     inner = _Box(box.left + LEFT, box.top + ABOVE, box.right - margin, box.bottom - BELOW)
-    rows = y_ticks(panel, max(3, round((inner.bottom - inner.top) / 45)))
+    rows = y_ticks(panel, max(4, round((inner.bottom - inner.top) / 45)))
     plot = _Plot(inner, picture.x_range, (rows[0], rows[-1]))
-    note = (
-        f'<tspan dx="8" font-size="{TEXT:.0f}" font-weight="400" fill="#656d76">{_safe(panel.note)}</tspan>'
-    )
-    yield f'<text class="name" x="{box.left:.1f}" y="{box.top + 14:.1f}">{_safe(panel.title)}{note}</text>'
+    most = max(2, int((inner.right - inner.left) / 2))  # more than one in two pixels cannot be seen
+    curves = [(series, thinned(series.points, most)) for series in panel.series if series.has_end]
+    yield from _panel_title(panel, box, any(len(points) < len(series.points) for series, points in curves))
     yield from _grid(plot, rows, panel.percent)
-    yield from _x_axis(plot, picture, first)
-    if not any(is_known(point.y) for series in panel.series for point in series.points):
+    yield from _x_axis(plot, picture, first=panel is picture.panels[0])
+    if not curves:
         middle = ((inner.left + inner.right) / 2, (inner.top + inner.bottom) / 2 + 4)
-        yield _text(*middle, "no numbers yet", anchor="middle")
-    curves = [(series, _thinned_to(plot, series)) for series in panel.series]
+        yield _text(*middle, NOTHING, anchor="middle")
+    opacity = 0.15 if len(curves) <= FEW_CURVES else 0.06
     for series, points in curves:
-        yield from _band(plot, series, points)
+        yield from _band(plot, series, points, opacity)
     for series, points in curves:
         yield from _curve(plot, series, points)
-    yield from _end_labels(plot, panel)
+    yield from _end_labels(plot, panel, curves)
+
+
+def _panel_title(panel: Panel, box: _Box, thinned: bool) -> Iterator[str]:
+    note = " · ".join(part for part in (panel.note, "range shaded" if thinned else "") if part)
+    yield (
+        f'<text class="name" x="{box.left:.1f}" y="{box.top + 14:.1f}">{_safe(panel.title)}'
+        f'<tspan class="note" dx="8">{_safe(note)}</tspan></text>'
+    )
 
 
 def _grid(plot: _Plot, ticks: Sequence[float], percent: bool) -> Iterator[str]:
@@ -238,7 +256,7 @@ def _grid(plot: _Plot, ticks: Sequence[float], percent: bool) -> Iterator[str]:
 
 def _x_axis(plot: _Plot, picture: Picture, first: bool) -> Iterator[str]:
     box = plot.box
-    ticks = x_ticks(picture.x_range, max(2, int((box.right - box.left) / 75)))
+    ticks = x_ticks(picture.x_range, max(3, int((box.right - box.left) / 90)))
     for tick, label in zip(ticks, tick_labels(ticks), strict=True):
         yield f'<path class="axis" d="M{plot.x(tick):.1f} {box.bottom:.1f}v4"/>'
         yield _text(plot.x(tick), box.bottom + 16, label, anchor="middle")
@@ -250,63 +268,47 @@ def _x_axis(plot: _Plot, picture: Picture, first: bool) -> Iterator[str]:
             yield _text(box.right + 12, box.bottom + 31, picture.marks_name)
 
 
-def _thinned_to(plot: _Plot, series: Series) -> list[Point]:
-    """No more points than can be seen: one for two pixels."""
-    return thinned(series.points, max(2, int((plot.box.right - plot.box.left) / 2)))
-
-
-def _band(plot: _Plot, series: Series, points: Sequence[Point]) -> Iterator[str]:
-    paint = f'fill="{_colour(series.colour)}" fill-opacity="0.15"'
+def _band(plot: _Plot, series: Series, points: Sequence[Point], opacity: float) -> Iterator[str]:
+    paint = f'fill="{_colour(series.colour)}" fill-opacity="{opacity}"'
     for segment in segments(points):
         edges = [point for point in segment if is_known(point.low) and is_known(point.high)]
         if len(edges) == 1:  # a bar, since a band of one point has no width
             x, low, high = plot.x(edges[0].x), plot.y(edges[0].low), plot.y(edges[0].high)
             yield f'<rect x="{x - 2:.1f}" y="{high:.1f}" width="4" height="{low - high:.1f}" {paint}/>'
         elif edges:
-            corners = [(point.x, point.high) for point in edges] + [
-                (point.x, point.low) for point in reversed(edges)
-            ]
-            yield f'<polygon points="{_corners(plot, corners)}" {paint}/>'
+            highs, lows = [(p.x, p.high) for p in edges], [(p.x, p.low) for p in reversed(edges)]
+            yield f'<polygon points="{_corners(plot, highs + lows)}" {paint}/>'
 
 
 def _curve(plot: _Plot, series: Series, points: Sequence[Point]) -> Iterator[str]:
     colour, dash = _colour(series.colour), DASHES[series.dash % len(DASHES)]
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    last = None
     for segment in segments(points):
         if len(segment) > 1:
             corners = _corners(plot, [(point.x, point.y) for point in segment])
             yield f'<polyline class="curve" points="{corners}" stroke="{colour}"{dashes}/>'
-        if len(segment) == 1 or len(points) <= FEW:
+        if len(segment) == 1 or len(points) <= FEW_POINTS:
             yield from (_dot(plot, point, 2.0, colour) for point in segment)
-        last = segment[-1]
-    if last is not None:
-        yield _dot(plot, last, 3.0, colour)
+    yield _dot(plot, last_known(points), 3.0, colour)
 
 
 def _dot(plot: _Plot, point: Point, radius: float, colour: str) -> str:
     return f'<circle cx="{plot.x(point.x):.1f}" cy="{plot.y(point.y):.1f}" r="{radius}" fill="{colour}"/>'
 
 
-def _end_labels(plot: _Plot, panel: Panel) -> Iterator[str]:
-    """Each as near to its curve's end as the others allow."""
+def _end_labels(plot: _Plot, panel: Panel, curves: Sequence[tuple[Series, list[Point]]]) -> Iterator[str]:
+    """Each as near to its curve's end as the others allow. Those of the first curves, where not all have room."""
     box = plot.box
-    labels = _labels(panel)[: int((box.bottom - box.top) / LABEL_GAP) + 1]
-    wanted = [plot.y(last_known(series).y) for series, _ in labels]
-    for (series, label), y in zip(labels, spread(wanted, LABEL_GAP, box.bottom), strict=True):
-        colour = _darkened(_colour(series.colour))
-        yield (
-            f'<text class="label" x="{box.right + 8:.1f}" y="{y + 4:.1f}" style="fill: {colour}">{_safe(label)}</text>'
-        )
+    room = int((box.bottom - box.top) / LABEL_GAP) + 1
+    wanted = [plot.y(last_known(points).y) for _, points in curves[:room]]
+    for (series, _), y in zip(curves, spread(wanted, LABEL_GAP, box.bottom), strict=False):
+        colour, label = _darkened(_colour(series.colour)), _safe(end_label(series, panel.percent))
+        yield f'<text class="label" x="{box.right + 8:.1f}" y="{y + 4:.1f}" style="fill: {colour}">{label}</text>'
 
 
-def _labels(panel: Panel) -> list[tuple[Series, str]]:
-    """The curves that have an end, with their names and last values."""
-    ending = [series for series in panel.series if is_known(last_known(series).y)]
-    return [
-        (series, f"{tail(series.label, LONGEST_LABEL)} {shown(last_known(series).y, panel.percent)}".strip())
-        for series in ending
-    ]
+def end_label(series: Series, percent: bool) -> str:
+    """A curve's name and its last value."""
+    return f"{tail(series.label, LONGEST_LABEL)} {shown(last_known(series.points).y, percent)}".strip()
 
 
 def spread(wanted: Sequence[float], gap: float, bottom: float) -> list[float]:
@@ -326,9 +328,9 @@ def is_known(value: float) -> bool:
     return abs(value) < HUGE
 
 
-def last_known(series: Series) -> Point:
-    """The end of the curve; not a number where it has none."""
-    return next((point for point in reversed(series.points) if is_known(point.y)), Point(0.0, math.nan))
+def last_known(points: Sequence[Point]) -> Point:
+    """The end of a curve that has one."""
+    return next(point for point in reversed(points) if is_known(point.y))
 
 
 def segments(points: Iterable[Point]) -> Iterator[list[Point]]:
@@ -340,30 +342,27 @@ def segments(points: Iterable[Point]) -> Iterator[list[Point]]:
 
 def thinned(points: Sequence[Point], most: int) -> list[Point]:
     """Not more than ``most`` points. Each stands for an equal stretch of the x-axis with the mean of what lies
-    there, and with a band from the smallest to the largest value where the points have none of their own."""
+    there, and with a band from the smallest to the largest value where the points have none of their own. Only the
+    last point stands for itself: it is the news."""
     if len(points) <= most:
         return list(points)
     first = points[0].x
-    stretch = (points[-1].x - first) / most or 1.0
+    stretch = (points[-1].x - first) / (most - 1) or 1.0
     buckets: dict[int, list[Point]] = {}
-    for point in points:
-        buckets.setdefault(min(most - 1, int((point.x - first) / stretch)), []).append(point)
-    return [_merged(bucket) for bucket in buckets.values()]
+    for point in points[:-1]:
+        buckets.setdefault(min(most - 2, int((point.x - first) / stretch)), []).append(point)
+    return [*map(_merged, buckets.values()), points[-1]]
 
 
 def _merged(bucket: Sequence[Point]) -> Point:
     known = [point for point in bucket if is_known(point.y)]
     if not known:
         return Point(bucket[0].x, math.nan)
-    x, y = _mean([point.x for point in known]), _mean([point.y for point in known])
+    x, y = fmean([point.x for point in known]), fmean([point.y for point in known])
     banded = [point for point in known if is_known(point.low) and is_known(point.high)]
     if banded:
-        return Point(x, y, _mean([point.low for point in banded]), _mean([point.high for point in banded]))
+        return Point(x, y, fmean([point.low for point in banded]), fmean([point.high for point in banded]))
     return Point(x, y, min(point.y for point in known), max(point.y for point in known))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def y_ticks(panel: Panel, most: int) -> list[float]:
@@ -372,8 +371,8 @@ def y_ticks(panel: Panel, most: int) -> list[float]:
     known = [value for point in points for value in (point.y, point.low, point.high) if is_known(value)]
     known += [bound for bound in (panel.low, panel.high) if bound is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    if high - low <= 1e-9 * max(abs(low), abs(high)):  # one value only: it lies in the middle, and 0 below
-        low, high = (low - abs(low) / 10, high + abs(high) / 10) if high else (0.0, 1.0)
+    if high - low <= max(1e-9 * abs(high), 1 / HUGE):  # one value: it lies in the middle, and 0 at the bottom
+        low, high = (low - abs(low) / 10, high + abs(high) / 10) if abs(high) > 1 / HUGE else (0.0, 1.0)
     step = _round_step((high - low) / (most - 1))
     numbers = range(math.floor(low / step + 1e-6), math.ceil(high / step - 1e-6) + 1)
     return [number * step for number in numbers]
@@ -388,11 +387,11 @@ def x_ticks(x_range: tuple[float, float], most: int) -> list[float]:
 
 def _round_step(least: float) -> float:
     power = 10.0 ** math.floor(math.log10(least))
-    return next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= least * (1 - 1e-9))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * (1 - 1e-9))
 
 
 def tick_labels(ticks: Sequence[float], percent: bool = False) -> list[str]:
-    """All with the same unit and the same number of decimals, such as 0, 0.5M, 1M."""
+    """All with the same unit, such as 0, 0.5M, 1M."""
     largest = max(map(abs, ticks))
     step = ticks[1] - ticks[0] if len(ticks) > 1 else largest or 1.0
     units = [(1 / size, sign) for least, size, sign in UNITS if largest >= least]
@@ -400,7 +399,9 @@ def tick_labels(ticks: Sequence[float], percent: bool = False) -> list[str]:
     decimals = next((d for d in range(5) if math.isclose(round(step * scale, d), step * scale)), None)
     if decimals is None or largest * scale >= 1e6:
         return [f"{tick:.3g}" for tick in ticks]
-    return [f"{tick * scale:z,.{decimals}f}{sign}" if tick or percent else "0" for tick in ticks]
+    if scale < 1:
+        return [f"{tick * scale:.{decimals + 3}g}{sign}" if tick else "0" for tick in ticks]
+    return [f"{tick * scale:z,.{decimals}f}{sign}" if tick else f"0{sign}" for tick in ticks]
 
 
 def shown(value: float, percent: bool = False) -> str:
@@ -443,11 +444,6 @@ def _safe(text: str) -> str:
     return escape("".join(sign if sign.isprintable() else " " for sign in text))
 
 
-def _width(text: str, size: float = TEXT) -> float:
-    """About: only the machine that shows the picture knows its font."""
-    return cell_len(text) * size * 0.6
-
-
 def _fitting(text: str, size: float, taken: int = 0) -> str:
-    room = int((WIDTH - 2 * EDGE) / (size * 0.6)) - taken
+    room = int((WIDTH - 2 * EDGE) / (size * LETTER)) - taken
     return text if len(text) <= room else f"{text[: max(1, room - 1)]}…"

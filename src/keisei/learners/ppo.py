@@ -12,7 +12,8 @@ however old those are.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from keisei.errors import LearningError
 from keisei.experience.rollout import ExperienceBuffer, Minibatch
 from keisei.games.contract import ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import compiled, half_precision
+from keisei.learners.shards import Shards, added, split
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, masked_log_softmax
@@ -95,6 +97,16 @@ class Losses:
     def total(self, config: PPOConfig, entropy_weight: float) -> Tensor:
         return self.policy + config.value_weight * self.value - entropy_weight * self.entropy
 
+    def times(self, factor: float) -> Losses:
+        return Losses(*(getattr(self, name) * factor for name in Losses.__slots__))
+
+    def detached(self) -> Losses:
+        return Losses(*(getattr(self, name).detach() for name in Losses.__slots__))
+
+
+def sum_of(losses: Sequence[Losses]) -> Losses:
+    return Losses(*(sum(getattr(part, name) for part in losses) for name in Losses.__slots__))
+
 
 class PPO:
     """Improves a network from a buffer. ``game`` unpacks positions; its own games are never touched."""
@@ -106,6 +118,7 @@ class PPO:
         config: PPOConfig,
         seed: int = 0,
         *,
+        threads: int = 1,
         mixed_precision: bool = False,
         compile_network: bool = False,
     ) -> None:
@@ -115,7 +128,9 @@ class PPO:
         self.updates = 0
         self._game = game
         self._seed = seed
-        self._device = next(network.parameters()).device
+        self._shards = Shards(threads)
+        self._parameters = [weight for weight in network.parameters() if weight.requires_grad]
+        self._device = self._parameters[0].device
         self._run_network = compiled(network, compile_network, game.spec.observation.shape)
         self._precision = half_precision(mixed_precision, self._device)
 
@@ -131,7 +146,7 @@ class PPO:
             for batch in buffer.minibatches(
                 config.minibatch_size, self._seed, self.updates * config.epochs + epoch
             ):
-                reports.append(self._step(batch, progress))
+                reports.append(self._step(self._normalised(batch), progress))
             if config.target_kl is not None and float(reports[-1].approx_kl) > 1.5 * config.target_kl:
                 break
         self.network.eval()
@@ -151,27 +166,40 @@ class PPO:
         return log_probs, values
 
     def _step(self, batch: Minibatch, progress: float) -> Losses:
-        losses = self.losses(batch)
-        loss = losses.total(self.config, self.entropy_weight(progress))
-        if not math.isfinite(float(loss.detach())):
-            raise LearningError(
-                f"the loss is {float(loss.detach())} in update {self.updates}: training has diverged. Go back to a "
-                f"checkpoint and lower ppo.learning_rate"
-            )
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_grad_norm)
+        """One step of the optimiser. Every thread works on its part of the rows; a mean over all rows is the mean
+        over the parts, weighted by their sizes."""
+        weight = self.entropy_weight(progress)
+
+        def gradients(part: Minibatch) -> tuple[Losses, Sequence[Tensor | None]]:
+            losses = self.losses(part).times(len(part) / len(batch))
+            loss = losses.total(self.config, weight)
+            return losses.detached(), torch.autograd.grad(loss, self._parameters, allow_unused=True)
+
+        results = self._shards.map(gradients, split(batch, self._shards.threads))
+        losses = sum_of([losses for losses, _ in results])
+        self._demand_finite(float(losses.total(self.config, weight)))
+        for parameter, gradient in zip(self._parameters, added([found for _, found in results]), strict=True):
+            # Convolutions may give gradients in another order of memory, which a fused Adam would misread.
+            parameter.grad = None if gradient is None else gradient.contiguous()
+        nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
         self.optimizer.step()
         return losses
+
+    def _demand_finite(self, loss: float) -> None:
+        if not math.isfinite(loss):
+            raise LearningError(
+                f"the loss is {loss} in update {self.updates}: training has diverged. Go back to a checkpoint and "
+                f"lower ppo.learning_rate"
+            )
 
     def entropy_weight(self, progress: float) -> float:
         first, last = self.config.entropy_weight, self.config.final_entropy_weight
         return first if last is None else first + (last - first) * progress
 
     def losses(self, batch: Minibatch) -> Losses:
-        """The three losses of a minibatch, with gradients."""
+        """The three losses of a minibatch, with gradients; advantages as they are."""
         log_probs, chosen, values = self._forward(batch.packed, batch.actions)
-        advantages = as_tensor(self._normalised(batch.advantages)).to(self._device)
+        advantages = as_tensor(batch.advantages).to(self._device)
         ratio_log = chosen - as_tensor(batch.log_probs).to(self._device)
         ratio = ratio_log.exp()
         clipped = ratio.clamp(1 - self.config.clip, 1 + self.config.clip)
@@ -194,11 +222,11 @@ class PPO:
         taken = (listed == as_tensor(actions).to(self._device)[:, None]).int().argmax(1, keepdim=True)
         return log_probs, log_probs.gather(1, taken).squeeze(1), values
 
-    def _normalised(self, advantages: np.ndarray) -> np.ndarray:
-        if not self.config.normalise_advantages or len(advantages) < 2:
-            return advantages
-        normalised: np.ndarray = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        return normalised
+    def _normalised(self, batch: Minibatch) -> Minibatch:
+        if not self.config.normalise_advantages or len(batch) < 2:
+            return batch
+        advantages = batch.advantages
+        return replace(batch, advantages=(advantages - advantages.mean()) / (advantages.std() + 1e-8))
 
     def _value_loss(self, values: Tensor, batch: Minibatch) -> Tensor:
         returns = as_tensor(batch.returns).to(self._device)

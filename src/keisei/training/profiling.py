@@ -8,6 +8,7 @@ has no clock in it.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from keisei.errors import ConfigError
 from keisei.learners.ppo import PPO
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
-from keisei.parallel.torch_threads import torch_threads
+from keisei.parallel.torch_threads import single_threaded
 from keisei.training.events import Counters, Update
 from keisei.training.self_play import Pace, Parts, self_play
 from keisei.training.settings import TrainConfig
@@ -124,7 +125,7 @@ def profile(config: TrainConfig, watch: Callable[[Update], None] = lambda update
     nothing is left running."""
     if config.run.steps is None:
         raise ConfigError("run.steps is null: a profile ends after a number of transitions; say how many")
-    with torch_threads(int(config.run.learner_threads)):
+    with single_threaded():
         began = time.monotonic()
         parts = connect(config)
         started = time.monotonic()
@@ -196,7 +197,8 @@ class _End(NamedTuple):
 
 
 class _LearnerClock:
-    """Notes when each part of a gradient step ends; the next one begins there, so that no time is lost."""
+    """Notes when each part of a gradient step ends; the next one begins there, so that no time is lost. Where
+    several threads share a minibatch, it follows the first, which waits for the others before the optimiser's step."""
 
     def __init__(self, parts: Parts, *, compiled: bool) -> None:
         """Where the network is ``compiled``, its hooks are kept out of that."""
@@ -204,6 +206,7 @@ class _LearnerClock:
         self._compiled = compiled
         self._timeline = parts.manager.timeline
         self._on_cuda = next(parts.learner.network.parameters()).is_cuda
+        self._thread = threading.get_ident()
         self._ends: list[_End] = []
         self._elapsed = self._busy = 0.0
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -244,6 +247,8 @@ class _LearnerClock:
         return self._busy / self._elapsed
 
     def _end(self, part: str) -> None:
+        if threading.get_ident() != self._thread:
+            return
         if self._on_cuda:
             torch.cuda.synchronize()  # the device works on after the call; wait, so that its time counts here
         self._ends.append(_End(part, time.monotonic(), time.process_time()))
@@ -261,5 +266,5 @@ class _LearnerClock:
 
     def _on_gradient(self, gradient: Tensor) -> None:
         """The first gradient to come back ends the losses; the backward pass of the network begins."""
-        if self._ends[-1].part == "forward":
+        if threading.get_ident() == self._thread and self._ends[-1].part == "forward":
             self._end("losses")

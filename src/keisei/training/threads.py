@@ -1,8 +1,8 @@
 """How many threads a learner is best given.
 
-Threads cost some 10 microseconds each time work is shared out, so a small network learns faster on one thread
-than on two. ``keisei bench networks`` measures both; the rule here follows from it. It counts operations and
-takes no time itself, so that the same settings give the same number, and with it the same bits, in every run.
+Sharing out a minibatch (``learners.shards``) costs some tenths of a millisecond, so a small network learns faster
+on one thread than on two. The rule here counts operations and takes no time itself, so that the same settings give
+the same number, and with it the same bits, in every run on a machine.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from keisei.games.contract import GameSpec
 from keisei.policies.networks import ModelConfig, build_network
 
-OPERATIONS_PER_THREAD = 100_000_000
-"""Of one minibatch's forward pass. Below some 100 million (a few ms) a second thread did not pay."""
+OPERATIONS_PER_THREAD = 20_000_000
+"""Of one minibatch's forward pass: forward and backward then take a thread a few milliseconds."""
 _PROBE = 4
 
 

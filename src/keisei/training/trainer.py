@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from keisei.parallel.torch_threads import torch_threads
+from keisei.parallel.torch_threads import single_threaded
 from keisei.policies.networks import ActorCritic
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining
 from keisei.training.checkpoint_store import CheckpointStore
@@ -74,8 +74,7 @@ class Trainer:
 
     def train(self) -> TrainResult:
         """Train until the run is over or somebody stops it. Nothing is left running, also after an error."""
-        threads = int(self.config.run.learner_threads)
-        with self.run.lock(), torch_threads(threads), ExitStack() as stack:
+        with self.run.lock(), single_threaded(), ExitStack() as stack:
             self.run.record_state(RunState.RUNNING)
             try:
                 self._open(stack)
@@ -131,6 +130,12 @@ class Trainer:
         try:
             self._checkpointer.save(self._counters)  # from now on there is something to go on from
             self._announce()
+            if self.pace.is_over(self._counters) and self._is_evaluated():
+                self._tell(
+                    "the run has come to its end before; go on with more --steps or --minutes, or begin anew with "
+                    "--restart"
+                )
+                return outcome
             if self._evaluation_is_due():  # the run was stopped in the middle of it
                 self._evaluate()
             while not self._interruption.requested:
@@ -192,8 +197,12 @@ class Trainer:
 
     def _last_evaluation(self) -> None:
         """Every run that comes to its end is evaluated there."""
-        if self._evaluation is None or self._evaluation.update != self._counters.update:
+        if not self._is_evaluated():
             self._evaluate()
+
+    def _is_evaluated(self) -> bool:
+        """Whether the weights as they are have played their matches, be it before a stop."""
+        return not self.config.evaluation.opponents or self._evaluated_at == self._counters.transitions
 
     def _evaluate(self) -> None:
         if not self.config.evaluation.opponents:

@@ -51,6 +51,7 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
         game,
         config.ppo,
         config.run.seed,
+        threads=int(config.run.learner_threads) if device.type == "cpu" else 1,
         mixed_precision=config.run.mixed_precision,
         compile_network=config.run.compile,
     )

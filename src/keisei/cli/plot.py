@@ -1,0 +1,287 @@
+"""``keisei plot``: a picture of one or more runs. Reads ``run.db`` only, also while a run is being trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from keisei.cli.plain_view import one_line
+from keisei.errors import ConfigError, KeiseiError, RunError
+from keisei.games.options import did_you_mean
+from keisei.interfaces.charts import COLOURS, Heading, Panel, Picture, Point, Series, svg, x_ticks
+from keisei.interfaces.terminal_charts import TerminalPicture
+from keisei.training.durable_files import replace_file
+from keisei.training.run_database import RunDatabase
+from keisei.training.run_directory import CONFIG, RunDirectory, list_runs
+
+ELAPSED = "time/time_elapsed"
+ENTROPY = "train/entropy_loss"
+LENGTH = "rollout/ep_len_mean"
+SPEED = "perf/transitions_per_second"
+BUSY = "perf/worker_utilisation"
+SHARES = {
+    "first wins": "selfplay/first_win_rate",
+    "draws": "selfplay/draw_rate",
+    "cut off": "selfplay/truncation_rate",
+}
+OVERVIEW = (ENTROPY, LENGTH, *SHARES.values(), SPEED, BUSY)
+"""The metrics of the picture that is drawn where none is named."""
+SIZES = {
+    "mlp": ("hidden_dim", "num_layers"),
+    "gather": ("hidden_dim", "num_layers"),
+    "residual": ("channels", "blocks"),
+    "slim": ("channels", "blocks"),
+}
+"""The settings that tell how wide and how deep a network is."""
+
+Points = list[Point]
+
+
+@dataclass(frozen=True)
+class RunCurves:
+    """What a picture needs of a run."""
+
+    name: str
+    game: str
+    network: str
+    """Both empty where the run's settings cannot be read."""
+    transitions: int
+    known: Sequence[str]
+    """The names of all metrics."""
+    metrics: Mapping[str, Points]
+    """Those that were asked for, where the run has them."""
+    scores: Mapping[str, Points]
+    """By opponent, with 95 % intervals."""
+    best: Points
+    """Scores against the run's own best checkpoint, as it was at the time."""
+
+    def metric(self, name: str) -> Points:
+        return self.metrics.get(name, [])
+
+    @property
+    def seconds(self) -> float:
+        """Of training; 0 where the run does not say."""
+        return max((point.y for point in self.metric(ELAPSED) if isfinite(point.y)), default=0.0)
+
+
+def plot(
+    runs: Annotated[list[str], typer.Argument(help="Runs: their names, or their paths.")],
+    out: Annotated[Path | None, typer.Option(help="Write an SVG instead of drawing here.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Draw this metric, such as train/value_loss; may be repeated.")
+    ] = None,
+    root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
+) -> None:
+    """Draw how runs went: strength, entropy, games and speed over the transitions learned from."""
+    if len(runs) > len(COLOURS):
+        raise ConfigError(f"{len(runs)} runs are too many for one picture; draw at most {len(COLOURS)}")
+    if out is not None:
+        _check_out(out)
+    paths = [_find(run, root) for run in runs]
+    curves = _with_distinct_names([(path, read_run(path, metric or OVERVIEW)) for path in paths])
+    picture = metrics_picture(curves, metric) if metric else overview(curves)
+    if out is None:
+        _draw(picture)
+    else:
+        _write(svg(picture), out)
+
+
+def read_run(path: Path, wanted: Iterable[str]) -> RunCurves:
+    """The wanted metrics of a run, and its evaluations."""
+    run = RunDirectory(path)
+    nothing = RunError(f"run {path} has no numbers yet; look again when it has made its first update")
+    if not run.database.exists():
+        raise nothing
+    with RunDatabase(run.database, read_only=True) as database:
+        progress = database.progress()
+        if progress is None:
+            raise nothing
+        known = database.metric_names()
+        metrics = {
+            name: [Point(point.step, point.value) for point in database.metric(name)]
+            for name in {ELAPSED, *wanted} & set(known)
+        }
+        rows = database.evaluations()
+    scores: dict[str, Points] = {}
+    best: Points = []
+    for row in rows:
+        own = row.opponent.startswith("update-")
+        points = best if own else scores.setdefault(one_line(row.opponent), [])
+        points.append(Point(row.step, row.score, row.low, row.high))
+    name, (game, network) = one_line(path.resolve().name), _game_and_network(run)
+    return RunCurves(name, game, network, progress.step, known, metrics, scores, best)
+
+
+def overview(runs: Sequence[RunCurves]) -> Picture:
+    """How strong, how decided, what games, how fast."""
+    opponents = list(dict.fromkeys(opponent for run in runs for opponent in run.scores))
+    strength = _curves({name: [run.scores.get(name, []) for run in runs] for name in opponents})
+    if len(runs) == 1 and runs[0].best:  # the band would say little: this one is near 50 % by its nature
+        strength.append(Series([Point(p.x, p.y) for p in runs[0].best], "best so far", colour=None, dash=1))
+    shares = partial(Panel, percent=True, low=0.0, high=1.0)
+    from_zero = partial(Panel, low=0.0)
+    entropy = _curves({"": [_entropy(run) for run in runs]})
+    length, speed, busy = (_metric_curves(runs, {"": name}) for name in (LENGTH, SPEED, BUSY))
+    panels = [
+        shares("Score in matches against", strength, "with 95 % intervals", columns=2, rows=2),
+        from_zero("Entropy", entropy, "of the policy"),
+        from_zero("Game length", length, "mean plies"),
+        shares("Self-play games", _metric_curves(runs, SHARES), "shares"),
+        from_zero("Speed", speed, "transitions a second"),
+        shares("Workers", busy, "share of time at play"),
+    ]
+    return _picture(runs, panels, columns=3)
+
+
+def metrics_picture(runs: Sequence[RunCurves], names: Sequence[str]) -> Picture:
+    """Only these metrics, each in a panel."""
+    for name in names:
+        if not any(name in run.known for run in runs):
+            raise _unknown(name, runs)
+    rows = 2 if len(names) == 1 else 1
+    panels = [Panel(name, _metric_curves(runs, {"": name}), rows=rows) for name in names]
+    return _picture(runs, panels, columns=min(2, len(names)))
+
+
+def _unknown(name: str, runs: Sequence[RunCurves]) -> ConfigError:
+    """Matches against own checkpoints are metrics too, but there are too many of them to be listed."""
+    known = sorted({name for run in runs for name in run.known if not name.startswith("evaluation/update-")})
+    return ConfigError(
+        f"no metric is named {name!r}{did_you_mean(name, known)}. There are {', '.join(known)}"
+    )
+
+
+def _picture(runs: Sequence[RunCurves], panels: Sequence[Panel], columns: int) -> Picture:
+    if len(runs) > 1:
+        headings = [Heading(run.name, _detail(run), number) for number, run in enumerate(runs)]
+        return Picture(f"{len(runs)} runs", headings, panels, columns, "transitions")
+    marks, unit = _time_scale(runs[0])
+    headings = [Heading(detail=_detail(runs[0]))]
+    return Picture(runs[0].name, headings, panels, columns, "transitions", marks, unit)
+
+
+def _metric_curves(runs: Sequence[RunCurves], names: Mapping[str, str]) -> list[Series]:
+    return _curves({label: [run.metric(name) for run in runs] for label, name in names.items()})
+
+
+def _curves(kinds: Mapping[str, Sequence[Points]]) -> list[Series]:
+    """Kinds by their names, each with the points of every run. Colours tell kinds apart within one run; several
+    runs have a colour each, and dashes tell the kinds."""
+    return [
+        Series(points, label, *((run, kind) if len(of_runs) > 1 else (kind, kind // len(COLOURS))))
+        for kind, (label, of_runs) in enumerate(kinds.items())
+        for run, points in enumerate(of_runs)
+        if points
+    ]
+
+
+def _entropy(run: RunCurves) -> Points:
+    return [Point(point.x, -point.y) for point in run.metric(ENTROPY)]
+
+
+def _detail(run: RunCurves) -> str:
+    trained = f"{_duration(run.seconds)} of training" if run.seconds else ""
+    parts = [run.game, run.network, f"{run.transitions:,} transitions", trained]
+    return " · ".join(part for part in parts if part)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3 * 3600 else f"{seconds / 3600:.1f} h"
+
+
+def _time_scale(run: RunCurves) -> tuple[list[tuple[float, str]], str]:
+    """Where on the axis of transitions the run was after round times, and what they count."""
+    known = [point for point in run.metric(ELAPSED) if isfinite(point.y)]
+    if run.seconds <= 0:
+        return [], ""
+    length, unit = next(
+        (length, unit)
+        for length, unit in ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+        if run.seconds >= 2 * length or length == 1
+    )
+    times = x_ticks((0.0, run.seconds / length), 8)
+    places = np.interp(
+        [time * length for time in times],
+        [0.0, *(point.y for point in known)],
+        [0.0, *(point.x for point in known)],
+    )
+    marks: list[tuple[float, str]] = []
+    for place, time in zip(places, times, strict=True):
+        if (
+            not marks or place - marks[-1][0] > run.transitions / 20
+        ):  # evaluations take time, but no transitions
+            marks.append((float(place), f"{time:g}"))
+    return marks, unit
+
+
+def _find(text: str, root: Path) -> Path:
+    """The directory of a run; its database is enough, as where that alone was copied from elsewhere."""
+    for path in (root / text, Path(text)):
+        if RunDirectory(path).database.exists() or (path / CONFIG).is_file():
+            return path
+    names = [run.name for run in list_runs(root)]
+    raise RunError(
+        f"no run is named {text!r}{did_you_mean(text, names)}. Runs in {root}: {', '.join(names) or 'none'}. "
+        f"Write a run's name, its path, or another --root"
+    )
+
+
+def _with_distinct_names(runs: Sequence[tuple[Path, RunCurves]]) -> list[RunCurves]:
+    """Runs of one name go by their paths."""
+    names = [run.name for _, run in runs]
+    return [replace(run, name=str(path) if names.count(run.name) > 1 else run.name) for path, run in runs]
+
+
+def _game_and_network(run: RunDirectory) -> tuple[str, str]:
+    """As the settings say. Their classes would say it too, but take seconds to import."""
+    try:
+        config = run.config()
+    except KeiseiError:
+        return "", ""
+    env, model = _table(config, "env"), _table(config, "model")
+    network = str(model.get("network") or "")
+    sizes = [model.get(key) for key in SIZES.get(network, ())]
+    size = "×".join(map(str, sizes)) if all(sizes) else ""
+    return one_line(str(env.get("game") or "")), one_line(f"{network} {size}".strip())
+
+
+def _table(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = config.get(key)
+    return part if isinstance(part, dict) else {}
+
+
+def _check_out(out: Path) -> None:
+    if out.suffix.lower() != ".svg":
+        raise ConfigError(f"--out {out}: pictures are written as SVG; name it {out.with_suffix('.svg')}")
+    if not out.resolve().parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.resolve().parent}; make it first")
+
+
+def _write(text: str, out: Path) -> None:
+    try:
+        replace_file(out, text.encode())
+    except OSError as error:
+        raise KeiseiError(
+            f"the picture cannot be written to {out}: {error.strerror}; name another file"
+        ) from error
+    Console(stderr=True, highlight=False).print(f"Picture: {out}", soft_wrap=True, markup=False)
+
+
+def _draw(picture: Picture) -> None:
+    console = Console(highlight=False)
+    if not console.encoding.lower().startswith("utf"):
+        raise ConfigError(
+            f"a terminal with encoding {console.encoding} has no signs to draw with; use --out FILE.svg, or set "
+            f"PYTHONUTF8=1"
+        )
+    console.print(TerminalPicture(picture))

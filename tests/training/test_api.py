@@ -1,0 +1,164 @@
+"""``keisei.train`` and what it does with runs that are there already."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from training_for_tests import TINY, Recorder, tiny
+
+import keisei
+from keisei.errors import ConfigError, RunError, RunExistsError, RunLockedError
+from keisei.training.api import length_overrides, plan_run
+from keisei.training.run_directory import RunDirectory, list_runs
+from keisei.training.settings import TrainConfig
+
+FIRST = ("run.rollout=256", "ppo.minibatch_size=128", "ppo.epochs=1", "parallel.backend=inline", "run.learner_threads=1")
+"""Of a preset, to make it quick."""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(dict(TINY)))
+    return path
+
+
+# What may be trained
+
+
+def test_a_preset(tmp_path: Path) -> None:
+    recorder = Recorder()
+    result = keisei.train(
+        "tictactoe-ppo",
+        steps=512,
+        root=tmp_path,
+        overrides=[*FIRST, "evaluation.games=2"],
+        callbacks=[recorder],
+    )
+    assert result.outcome == "finished"
+    assert result.run.path == tmp_path / "tictactoe-ppo"
+    assert result.counters.update == len(recorder.updates)
+    assert result.evaluation is recorder.evaluations[-1]
+    assert result.counters.transitions >= 512
+
+
+def test_a_file_a_mapping_and_typed_settings_are_the_same(tmp_path: Path, settings: Path) -> None:
+    digests = {
+        keisei.train(settings, root=tmp_path).digest,
+        keisei.train(str(settings), root=tmp_path, name="text").digest,
+        keisei.train(TINY, root=tmp_path, name="mapping").digest,
+        keisei.train(TrainConfig.model_validate(TINY), root=tmp_path, name="typed").digest,
+    }
+    assert len(digests) == 1
+    assert [run.name for run in list_runs(tmp_path)] == ["mapping", "mine", "text", "typed"]
+
+
+def test_settings_without_a_name_are_named_after_their_game(tmp_path: Path) -> None:
+    assert plan_run(TINY, root=tmp_path).run.name == "tictactoe-ppo"
+
+
+def test_length_is_set_by_what_is_asked_for_alone() -> None:
+    assert length_overrides(None, None) == []
+    assert length_overrides(5, None) == ["run.steps=5", "run.minutes=null"]
+    assert length_overrides(None, 2.5) == ["run.steps=null", "run.minutes=2.5"]
+    assert length_overrides(5, 2.5) == ["run.steps=5", "run.minutes=2.5"]
+
+
+def test_wrong_settings_leave_no_run_behind(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        keisei.train(TINY, root=tmp_path / "runs", overrides=["run.rollout=0"])
+    assert not (tmp_path / "runs").exists()
+
+
+def test_importing_keisei_brings_no_torch() -> None:
+    code = "import sys, keisei; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert "train" in keisei.__all__
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        keisei.trian  # noqa: B018
+
+
+# Runs that are there already
+
+
+def test_the_same_settings_go_on_with_the_run(tmp_path: Path, settings: Path) -> None:
+    first = plan_run(settings, root=tmp_path)
+    again = plan_run(settings, root=tmp_path)
+    assert (first.resumes, again.resumes) == (False, True)
+    assert first.run == again.run
+    assert first.config == again.config == tiny()
+
+
+def test_other_settings_are_refused_with_all_choices(tmp_path: Path, settings: Path) -> None:
+    plan_run(settings, root=tmp_path)
+    with pytest.raises(RunExistsError, match=r"mine exists.*--restart.*--overwrite.*another --name"):
+        plan_run(settings, root=tmp_path, overrides=["run.seed=1"])
+
+
+def test_a_run_that_is_named_takes_up_changed_settings(tmp_path: Path, settings: Path) -> None:
+    run = plan_run(settings, root=tmp_path).run
+    plan = plan_run("mine", root=tmp_path, overrides=["run.steps=4096"])
+    assert plan.resumes
+    assert plan.run == run
+    assert plan.config.run.steps == 4096
+    assert run.config()["run"]["steps"] == 4096
+    assert yaml.safe_load((run.path / "config.1.yaml").read_text())["run"]["steps"] == 1024
+    unchanged = plan_run("mine", root=tmp_path)
+    assert unchanged.config == plan.config
+    assert not (run.path / "config.2.yaml").exists()
+
+
+def test_restart_keeps_the_old_run_and_overwrite_does_not(tmp_path: Path, settings: Path) -> None:
+    plan_run(settings, root=tmp_path)
+    plan = plan_run(settings, root=tmp_path, overrides=["run.seed=1"], existing="restart")
+    assert not plan.resumes
+    assert [run.name for run in list_runs(tmp_path)] == ["mine", "mine.1"]
+    assert RunDirectory.open(tmp_path / "mine.1").config()["run"]["seed"] == 0
+    plan_run(settings, root=tmp_path, overrides=["run.seed=2"], existing="overwrite")
+    assert [run.name for run in list_runs(tmp_path)] == ["mine", "mine.1"]
+    assert RunDirectory.open(tmp_path / "mine").config()["run"]["seed"] == 2
+
+
+def test_a_run_begins_anew_where_it_lies_with_its_own_settings(tmp_path: Path, settings: Path) -> None:
+    run = plan_run(settings, root=tmp_path / "there", overrides=["run.seed=5"]).run
+    plan = plan_run(str(run.path), root=tmp_path / "here", existing="overwrite")
+    assert plan.run == run
+    assert plan.config.run.seed == 5
+
+
+def test_a_run_of_a_presets_name_begins_anew_with_the_preset(tmp_path: Path) -> None:
+    plan_run("tictactoe-ppo", root=tmp_path, overrides=["run.seed=5"])
+    plan = plan_run("tictactoe-ppo", root=tmp_path, existing="restart")
+    assert plan.config.run.seed != 5
+
+
+def test_a_preset_may_be_trained_twice_under_two_names(tmp_path: Path) -> None:
+    plan_run("tictactoe-ppo", root=tmp_path)
+    second = plan_run("tictactoe-ppo", root=tmp_path, name="second")
+    assert not second.resumes
+    assert second.run.path == tmp_path / "second"
+
+
+def test_a_run_keeps_its_name(tmp_path: Path, settings: Path) -> None:
+    run = plan_run(settings, root=tmp_path).run
+    with pytest.raises(RunError, match=r"keeps its name.*config\.yaml --name other"):
+        plan_run("mine", root=tmp_path, name="other")
+    assert plan_run("mine", root=tmp_path, name="mine").run == run
+    assert plan_run(run.path / "config.yaml", root=tmp_path, name="other").run.name == "other"
+
+
+def test_a_run_that_is_being_trained_is_left_alone(tmp_path: Path, settings: Path) -> None:
+    run = plan_run(settings, root=tmp_path).run
+    with run.lock():
+        with pytest.raises(RunLockedError, match="is being trained by process"):
+            keisei.train("mine", root=tmp_path)
+        with pytest.raises(RunLockedError):
+            plan_run("mine", root=tmp_path, overrides=["run.seed=3"])
+        with pytest.raises(RunLockedError):
+            plan_run("mine", root=tmp_path, existing="overwrite")
+    assert run.config()["run"]["seed"] == 0
+    assert keisei.train("mine", root=tmp_path).outcome == "finished"

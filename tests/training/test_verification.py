@@ -1,0 +1,71 @@
+"""``verify_training``: all ways to train come to the same weights, and one that does not is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from training_for_tests import tiny
+
+from keisei.errors import ConfigError, RunError
+from keisei.training import verification
+from keisei.training.run_directory import RunDirectory
+from keisei.training.verification import TrainedRun, TrainingReport, small_config, verify_training
+
+WAYS = ["inline", "thread", "process", "workers killed", "stopped", "trainer killed"]
+
+
+def test_all_ways_come_to_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "TRAINER_KILLS", 1)
+    seen: dict[str, list[tuple[int, int]]] = {}
+    config = small_config("tictactoe")
+    report = verify_training(
+        config,
+        updates=3,
+        kills=2,
+        observe=lambda name, done, total: seen.setdefault(name, []).append((done, total)),
+    )
+    assert report.same, report
+    assert [run.name for run in report.runs] == WAYS == list(seen)
+    assert {run.updates for run in report.runs} == {3}
+    assert {run.transitions for run in report.runs} == {3 * config.run.rollout}
+    assert len({run.digest for run in report.runs}) == 1
+    times = {run.name: run.times for run in report.runs}
+    assert times["inline"] == times["thread"] == times["process"] == 0
+    assert times["stopped"] == 3
+    assert times["trainer killed"] <= 1
+    assert seen["inline"] == seen["stopped"] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.slow
+def test_shogi_with_many_kills() -> None:
+    report = verify_training(small_config("shogi"), updates=12, kills=12)
+    assert report.same, report
+    times = {run.name: run.times for run in report.runs}
+    assert times["workers killed"] > 3
+    assert times["trainer killed"] == verification.TRAINER_KILLS
+
+
+def test_what_differs_is_named() -> None:
+    first = TrainedRun("inline", 4, 1024, 0.5, "aaaa")
+    same = TrainingReport((first, replace(first, name="thread", seconds=9.0)))
+    other = TrainingReport((first, replace(first, name="thread"), replace(first, name="stopped", digest="b")))
+    assert same.same
+    assert not other.same
+    assert other.differences == ["stopped"]
+
+
+@pytest.mark.parametrize("setting", ["parallel.mode=async", "parallel.scaling=auto"])
+def test_what_is_never_the_same_twice_is_refused(setting: str) -> None:
+    with pytest.raises(ConfigError, match="only with mode sync and scaling fixed"):
+        verify_training(tiny(setting))
+
+
+def test_a_trainer_that_fails_by_itself_is_not_taken_for_a_killed_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = RunDirectory.create(tmp_path, "run", tiny("run.device=nowhere"))
+    with pytest.raises(RunError, match="ended with exit code 1, unasked"):
+        verification._killed(run, 60)
+    assert "there is no such device here" in capfd.readouterr().err
