@@ -143,7 +143,11 @@ def test_all_bad_settings_at_once(tmp_path: Path, tiny: str) -> None:
         tmp_path, tiny, "--set", "ppo.clipp=0.1", "--set", "run.rollout=0", "--set", "env.board_size=x"
     )
     assert "3 problems in " in told
-    for problem in ("ppo.clipp: unknown setting; did you mean clip?", "run.rollout = 0", "env.board_size = 'x'"):
+    for problem in (
+        "ppo.clipp: unknown setting; did you mean clip?",
+        "run.rollout = 0",
+        "env.board_size = 'x'",
+    ):
         assert problem in told
 
 
@@ -206,7 +210,15 @@ def until(holds: Any, seconds: float = 60.0) -> None:
 def training(root: Path, settings: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A trainer with worker processes that has learned something, in a group of its own as in a terminal."""
     command = [
-        *(sys.executable, "-c", "from keisei.cli.main import app; app()", "train", settings, "--root", str(root)),
+        *(
+            sys.executable,
+            "-c",
+            "from keisei.cli.main import app; app()",
+            "train",
+            settings,
+            "--root",
+            str(root),
+        ),
         *("--set", "parallel.backend=process", "--steps", "1_000_000_000", *arguments),
     ]
     process = subprocess.Popen(

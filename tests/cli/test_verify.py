@@ -115,7 +115,10 @@ def test_different_weights_are_exit_code_1(tmp_path: Path, monkeypatch: pytest.M
     ("options", "message"),
     [
         (["--training", "--central"], "--central means nothing with --training"),
-        (["--training", "--config", "tictactoe-ppo", "--workers", "3"], "--workers means nothing with --config"),
+        (
+            ["--training", "--config", "tictactoe-ppo", "--workers", "3"],
+            "--workers means nothing with --config",
+        ),
         (["--config", "tictactoe-ppo"], "--config means nothing without --training"),
         (["--training", "--config", "tictactoe-pop"], "did you mean 'tictactoe-ppo'"),
     ],

@@ -16,7 +16,13 @@ from keisei.training.api import length_overrides, plan_run
 from keisei.training.run_directory import RunDirectory, list_runs
 from keisei.training.settings import TrainConfig
 
-FIRST = ("run.rollout=256", "ppo.minibatch_size=128", "ppo.epochs=1", "parallel.backend=inline", "run.learner_threads=1")
+FIRST = (
+    "run.rollout=256",
+    "ppo.minibatch_size=128",
+    "ppo.epochs=1",
+    "parallel.backend=inline",
+    "run.learner_threads=1",
+)
 """Of a preset, to make it quick."""
 
 

@@ -19,7 +19,7 @@ WAYS = ["inline", "thread", "process", "workers killed", "stopped", "trainer kil
 def test_all_ways_come_to_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "TRAINER_KILLS", 1)
     seen: dict[str, list[tuple[int, int]]] = {}
-    config = small_config("tictactoe")
+    config = small_config("tictactoe", games=4)
     report = verify_training(
         config,
         updates=3,

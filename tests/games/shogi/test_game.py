@@ -54,12 +54,13 @@ class Line:
     [
         {},
         {"declaration": True, "max_plies": 150, "material": 0.5, "discount": 0.99},
+        {"max_plies": 60, "limit": "draw", "draw": -0.5, "material": 1.0, "keep_material": True},
         {"max_plies": 1},
         {"max_plies": 7, "ply_cost": 0.01, "draw": -0.5},
         {"start": ROOKS_ALONE, "max_plies": 60},
         {"start": BLACK_ENTERED, "declaration": True},
     ],
-    ids=["plain", "all options", "one ply", "short", "bare board", "over at once"],
+    ids=["plain", "all options", "limit draws", "one ply", "short", "bare board", "over at once"],
 )
 def test_the_contract(options: dict[str, Any]) -> None:
     check_game("shogi", steps=100, **options)
@@ -351,3 +352,34 @@ def test_material_adds_up_to_nothing_but_the_potential(start: str) -> None:
             sums[row] = 0
             finished += 1
     assert finished >= 10
+
+
+def test_material_that_is_kept_is_not_taken_back() -> None:
+    """What a finished game has paid for material is its last potential less the first."""
+    game = make_game("shogi", batch=6, seed=2, max_plies=400, material=0.7, keep_material=True)
+    assert game.spec.zero_sum
+    sums, mates = np.zeros((6, 2)), 0
+    for step, told in batch_with_boards(game, STARTING_SFEN, 700):
+        sums += step.rewards
+        for row in np.flatnonzero(step.done).tolist():
+            expected = step.scores[row, 0] + 0.7 * told[row][2]
+            assert sums[row].tolist() == pytest.approx([expected, -expected], abs=1e-4)
+            sums[row] = 0
+            mates += bool(step.terminated[row])
+    assert mates >= 3
+
+
+def test_the_limit_can_be_a_draw() -> None:
+    """By rule, and with its reward; with the default it is a cut, which pays nothing."""
+    drawing = make_game("shogi", batch=3, seed=1, max_plies=20, limit="draw", draw=-0.5)
+    cutting = make_game("shogi", batch=3, seed=1, max_plies=20, draw=-0.5)
+    for _ in range(20):
+        actions = drawing.random_actions()
+        drawn, cut = drawing.step(actions), cutting.step(actions)
+    name = drawing.spec.endings[drawn.ending[0]]
+    assert (name, drawn.terminated.all(), drawn.truncated.any()) == ("max_plies", True, False)
+    assert (drawn.rewards == -0.5).all()
+    assert (drawn.scores == 0).all()
+    assert (cut.terminated.any(), cut.truncated.all()) == (False, True)
+    assert (cut.rewards == 0).all()
+    np.testing.assert_array_equal(drawn.final.packed, cut.final.packed)
