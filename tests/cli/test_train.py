@@ -248,7 +248,7 @@ def updates_of(run: RunDirectory) -> int:
     return progress.update if progress is not None else 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_saves_and_leaves(tmp_path: Path, tiny: str, number: signal.Signals) -> None:
     with training(tmp_path, tiny) as process:
         children = children_of(process.pid)

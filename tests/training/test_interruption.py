@@ -30,6 +30,12 @@ def send(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
+def work_on_after(number: int) -> None:
+    """A signal in the midst of long work."""
+    send(number)
+    time.sleep(60)
+
+
 # The signals themselves
 
 
@@ -50,8 +56,7 @@ def test_the_first_signal_only_asks(number: signal.Signals) -> None:
 def test_work_is_given_up_when_patience_is_over() -> None:
     interruption = Interruption(patience=0.05)
     with interruption.installed(), pytest.raises(UpdateAbandoned), interruption.may_abandon():
-        send(signal.SIGINT)
-        time.sleep(60)
+        work_on_after(signal.SIGINT)
 
 
 def test_what_may_not_be_given_up_is_finished_first() -> None:
@@ -67,8 +72,7 @@ def test_some_work_is_given_up_at_once() -> None:
     interruption = Interruption(patience=60)
     with interruption.installed():
         with pytest.raises(UpdateAbandoned), interruption.may_abandon(at_once=True):
-            send(signal.SIGTERM)
-            time.sleep(60)
+            work_on_after(signal.SIGTERM)
         with interruption.may_abandon():
             pass  # while there is patience for this
         with pytest.raises(UpdateAbandoned), interruption.may_abandon(at_once=True):

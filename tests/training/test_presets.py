@@ -48,7 +48,7 @@ def test_a_near_name_is_suggested(tmp_path: Path) -> None:
         ConfigError, match=r"no preset is named 'tictactoe-pop'.*did you mean 'tictactoe-ppo'"
     ):
         load_preset("tictactoe-pop")
-    message = r"'tictactoe-pop' is neither a preset nor a settings file nor a run.*did you mean 'tictactoe-ppo'.*Presets: "
+    message = r"is neither a preset nor a settings file nor a run.*did you mean 'tictactoe-ppo'.*Presets: "
     with pytest.raises(ConfigError, match=message):
         find_source("tictactoe-pop", tmp_path)
 

@@ -65,11 +65,23 @@ class RunSettings(Settings):
     """Stop when an evaluation against this opponent scores so much, such as ``{random: 0.99}``."""
 
 
+class LearnerModel(ModelConfig):
+    """The learner's network. By default the one that learned most in equal minutes on processors (``keisei bench
+    learning-networks``); games whose observations are no planes take ``mlp``."""
+
+    network: str = "slim"
+    """slim, residual, gather, mlp, or the class of a network of your own as module:Class."""
+    channels: Annotated[int, Field(ge=1, le=4096)] = 32
+    """Width of slim and residual."""
+    blocks: Annotated[int, Field(ge=1, le=256)] = 2
+    """Depth of slim and residual: blocks of two convolutions each."""
+
+
 class TrainConfig(Settings):
     """Everything about a run. ``keisei config PRESET`` prints it."""
 
     env: EnvConfig = EnvConfig()
-    model: ModelConfig = ModelConfig()
+    model: LearnerModel = LearnerModel()
     ppo: PPOConfig = PPOConfig()
     parallel: ParallelConfig = ParallelConfig()
     evaluation: EvaluationSettings = EvaluationSettings()

@@ -25,12 +25,11 @@ from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.crew import Member
 from keisei.parallel.disturbance import Disturber
 from keisei.parallel.verification import BACKENDS, Backend, Observer
-from keisei.policies.networks import ModelConfig
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
 from keisei.training.run_directory import RunDirectory
-from keisei.training.settings import EvaluationSettings, RunSettings, TrainConfig
+from keisei.training.settings import EvaluationSettings, LearnerModel, RunSettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
 __all__ = ["TrainedRun", "TrainingReport", "small_config", "verify_training"]
@@ -75,7 +74,7 @@ def small_config(game: str = "shogi", workers: int = 2, games: int = 16, seed: i
     """A run whose updates take a fraction of a second."""
     return TrainConfig(
         env=EnvConfig(game=game),
-        model=ModelConfig(hidden_dim=64),
+        model=LearnerModel(network="mlp", hidden_dim=64),
         ppo=PPOConfig(epochs=2, minibatch_size=256),
         parallel=ParallelConfig(num_workers=workers, games_per_worker=games),
         run=RunSettings(rollout=workers * games * SLAB_STEPS, seed=seed, learner_threads=1),
