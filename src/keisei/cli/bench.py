@@ -69,6 +69,12 @@ def training(rounds: Rounds = 3, as_json: Json = False) -> None:
 
 
 @app.command()
+def search(rounds: Rounds = 3, as_json: Json = False) -> None:
+    """How long the players greedy and search:DEPTH take for a move of Shogi."""
+    _benchmark("search").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def collect(
     rounds: Rounds = 3,
     seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 0.5,

@@ -223,8 +223,7 @@ def _killed(run: RunDirectory, seconds: float) -> bool:
     process.start()
     theirs.close()
     try:
-        if _has_begun(ours):
-            process.join(seconds)
+        process.join(seconds if _has_begun(ours) else None)
     finally:
         process.kill()
         process.join()
