@@ -79,6 +79,25 @@ def test_some_work_is_given_up_at_once() -> None:
             pytest.fail("it is not even begun")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("at_once", [True, False])
+def test_work_is_given_up_although_the_first_attempt_is_lost(at_once: bool) -> None:
+    """Nothing that is raised in a finaliser leaves it."""
+
+    class Last:
+        def __del__(self) -> None:
+            send(signal.SIGINT)
+            time.sleep(0.1)
+
+    def work() -> None:
+        Last()
+        time.sleep(60)
+
+    interruption = Interruption(patience=60 if at_once else 0.05)
+    with interruption.installed(), pytest.raises(UpdateAbandoned), interruption.may_abandon(at_once=at_once):
+        work()
+
+
 def test_a_request_without_a_signal_gives_up_nothing() -> None:
     interruption = Interruption(patience=0.01)
     with interruption.installed(), interruption.may_abandon():
@@ -151,6 +170,7 @@ class SignalAtCheckpoint(Callback):
             self.timer.start()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_update_that_would_last_too_long_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +193,7 @@ def test_an_update_that_would_last_too_long_is_given_up(
     assert train(tmp_path, *settings).digest == undisturbed.digest
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_update_is_given_up_in_the_midst_of_learning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +225,7 @@ def test_a_quick_update_is_finished_and_saved(tmp_path: Path) -> None:
     assert checkpoints(result.run) == [0, 2]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_evaluation_is_given_up_at_once(tmp_path: Path) -> None:
     recorder, signalling = Recorder(), SignalAtCheckpoint(2)
     interruption = Interruption(patience=60)

@@ -7,9 +7,11 @@ raised out of a signal handler, which is safe because everything that it may lea
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -17,6 +19,8 @@ from types import FrameType
 __all__ = ["Interruption", "UpdateAbandoned"]
 
 PATIENCE = 5.0
+AGAIN = 0.5
+"""Seconds until work is given up once more: an exception that happens to hit a finaliser is lost there."""
 
 
 class UpdateAbandoned(BaseException):
@@ -32,7 +36,7 @@ class Interruption:
         self._on_request = on_request
         self._abandonable = False
         self._eager = False
-        self._expired = False
+        self._patience_ends = math.inf
 
     def request(self, reason: str = "stop requested") -> None:
         self.requested = True
@@ -72,15 +76,15 @@ class Interruption:
         name = signal.Signals(number).name
         if self.requested:
             os._exit(128 + number)  # workers end with their parent
-        signal.setitimer(signal.ITIMER_REAL, self._patience)
+        self._patience_ends = time.monotonic() + self._patience
+        signal.setitimer(signal.ITIMER_REAL, min(self._patience, AGAIN), AGAIN)
         self.request(name)
         self._give_up_if_due()
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
-        self._expired = True
         self._give_up_if_due()
 
     def _give_up_if_due(self) -> None:
-        if self._abandonable and self.requested and (self._expired or self._eager):
-            self._abandonable = False
+        patient = not self._eager and time.monotonic() < self._patience_ends
+        if self._abandonable and self.requested and not patient:
             raise UpdateAbandoned
