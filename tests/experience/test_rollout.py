@@ -12,11 +12,11 @@ import pytest
 import keisei
 from keisei.errors import ConfigError
 from keisei.experience.advantages import Judged, estimate_advantages
-from keisei.experience.rollout import ExperienceBuffer
+from keisei.experience.rollout import ExperienceBuffer, Minibatch
 from keisei.experience.slab import Slab
+from keisei.games import registry
 from keisei.games.contract import Array, GameSpec
 from keisei.games.randomness import KeyedRandom
-from keisei.games.registry import register_game
 from keisei.parallel import ParallelManager
 
 
@@ -54,7 +54,11 @@ class Guessing(keisei.SingleGame):
         return None
 
 
-register_game("guessing", Guessing)
+@pytest.fixture(autouse=True)
+def _guessing_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While these tests run, and no longer: others look at the list of games."""
+    monkeypatch.setattr("keisei.games.registry._REGISTERED", dict(registry._REGISTERED))
+    registry.register_game("guessing", Guessing)
 
 
 class Opinion:
@@ -153,3 +157,16 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float], problem: 
     spec = keisei.make_game("tictactoe").spec
     with pytest.raises(ConfigError, match=problem):
         ExperienceBuffer(spec, **({"discount": 0.9, "trace": 0.9} | settings))
+
+
+@pytest.mark.parametrize(("rows", "size", "sizes"), [(10, 4, [4, 4, 4]), (8, 4, [4, 4]), (3, 4, [3])])
+def test_minibatches_have_one_size_and_leave_nothing_out(rows: int, size: int, sizes: list[int]) -> None:
+    buffer = ExperienceBuffer(keisei.make_game("tictactoe").spec, 0.99, 0.95)
+    numbers = np.arange(rows, dtype=np.float32)
+    packed = np.zeros((rows, 1), np.uint8)
+    buffer._parts = [Minibatch(packed, numbers.astype(np.int32), numbers, numbers, numbers, numbers)]
+    batches = list(buffer.minibatches(size, seed=1, epoch=2))
+    assert [len(batch) for batch in batches] == sizes
+    drawn = np.concatenate([batch.actions for batch in batches])
+    assert sorted(drawn[:rows].tolist()) == list(range(rows))
+    np.testing.assert_array_equal(drawn[rows:], drawn[: len(drawn) - rows])

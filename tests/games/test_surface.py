@@ -23,6 +23,7 @@ def test_the_public_names_are_these() -> None:
         "make_game",
         "register_game",
         "registered_games",
+        "train",
     ]
     assert all(hasattr(keisei, name) for name in keisei.__all__)
 

@@ -58,7 +58,9 @@ def test_a_step_is_the_plain_step_of_adam(network: str, threads: int) -> None:
     game = make_game("shogi", batch=1, seed=0)
     model = {"network": network, "hidden_dim": 16, "channels": 8, "blocks": 1}
     config, batch = PPOConfig(normalise_advantages=False), minibatch("shogi", 24)
-    ours, plain = (PPO(build_network(model, game.spec, seed=1), game, config, threads=threads) for _ in range(2))
+    ours, plain = (
+        PPO(build_network(model, game.spec, seed=1), game, config, threads=threads) for _ in range(2)
+    )
     adam = torch.optim.Adam(plain.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=False)
     for _ in range(3):
         ours._step(batch, 0.0)
@@ -67,7 +69,9 @@ def test_a_step_is_the_plain_step_of_adam(network: str, threads: int) -> None:
         torch.nn.utils.clip_grad_norm_(plain.network.parameters(), config.max_grad_norm)
         adam.step()
     for (name, mine), theirs in zip(ours.network.named_parameters(), plain.network.parameters(), strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=2e-5, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            mine, theirs, rtol=1e-3, atol=2e-5, msg=lambda text, name=name: f"{name}: {text}"
+        )
 
 
 def test_parts_cover_all_rows_in_order() -> None:

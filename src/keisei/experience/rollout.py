@@ -100,9 +100,13 @@ class ExperienceBuffer:
         return self._parts[0]
 
     def minibatches(self, size: int, seed: int, epoch: int) -> Iterator[Minibatch]:
-        """All transitions once, in an order keyed by (seed, epoch); the last minibatch may be smaller."""
+        """All transitions, in an order keyed by (seed, epoch). The last minibatch is filled up with the first ones
+        again: a size that changes from update to update makes torch prepare its convolutions anew each time, and
+        keep them all (measured: 2 MB an update)."""
         whole = self.merged()
         order = shuffled(len(whole), seed, epoch)
+        if len(order) > size and len(order) % size:
+            order = np.concatenate([order, order[: size - len(order) % size]])
         for start in range(0, len(order), size):
             chosen = order[start : start + size]
             yield Minibatch(*(getattr(whole, name)[chosen] for name in Minibatch.__slots__))

@@ -139,8 +139,9 @@ class ParallelManager:
         for member in self._members:
             if member.handle is not None:
                 member.memory.control[1] = 1  # all of them begin to end, before any is waited for
+        deadline = time.monotonic() + STOP_SECONDS
         for member in self._members:
-            self.communicator.stop(member, STOP_SECONDS)
+            self.communicator.stop(member, max(0.1, deadline - time.monotonic()))
             if member.state is not WorkerState.QUARANTINED:
                 member.state = WorkerState.STOPPED
         self._gathering.forget()

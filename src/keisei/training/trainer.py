@@ -79,6 +79,9 @@ class Trainer:
             try:
                 self._open(stack)
                 outcome = self._turn()
+            except KeyboardInterrupt:
+                self.run.record_state(RunState.INTERRUPTED, "Ctrl-C")
+                raise
             except BaseException as error:
                 self.run.record_state(RunState.FAILED, f"{type(error).__name__}: {error}")
                 raise

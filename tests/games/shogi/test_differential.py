@@ -139,7 +139,8 @@ def test_every_build_of_the_core_plays_the_same_games(build: str) -> None:
 
 
 def _play_batch(module: object) -> tuple[np.ndarray, ...]:
-    batch = module.Batch(8, 5, 0, Board().pack(), 256, True, 1, -1, 0, 0.001, 0.3, 0.99)  # type: ignore[attr-defined]
+    rewards_of = (1, -1, 0, 0.001, 0.3, 0.99, False)
+    batch = module.Batch(8, 5, 0, Board().pack(), 256, True, False, *rewards_of)  # type: ignore[attr-defined]
     planes, masks = np.empty((150, 8, 54, 9, 9), np.uint8), np.empty((150, 8, 2187), np.bool_)
     packed, rewards = np.empty((150, 8, 64), np.uint8), np.empty((150, 8, 2), np.float32)
     actions = np.empty(8, np.int32)
