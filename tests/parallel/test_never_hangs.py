@@ -222,6 +222,8 @@ def running_script(mode: str, tmp_path: Path) -> Iterator[tuple[Any, list[int]]]
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell's background job has the signal ignored, and so would all its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         assert process.stdout is not None
