@@ -171,7 +171,9 @@ def test_readers_see_whole_updates_while_another_process_writes(tmp_path: Path) 
         process.stdout.readline()
         seen = set()
         with RunDatabase(tmp_path / "run.db", read_only=True) as reader:
-            for _ in range(100):
+            for look in range(100_000):
+                if look >= 100 and len(seen) > 10:
+                    break  # on a busy machine it takes more looks until so many updates have come by
                 latest = reader.latest_metrics()
                 assert len(latest) == 20
                 assert len(set(latest.values())) == 1
@@ -180,7 +182,7 @@ def test_readers_see_whole_updates_while_another_process_writes(tmp_path: Path) 
     finally:
         process.kill()
         process.communicate()
-    assert len(seen) > 1  # how many depends on how busy the machine is
+    assert len(seen) > 10
 
 
 def test_kill_9_of_the_writer_loses_no_update_that_it_told_of(tmp_path: Path) -> None:

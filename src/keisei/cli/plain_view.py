@@ -87,7 +87,8 @@ class RunHistory:
         self._updated = self._clock()
 
     def add_evaluation(self, evaluation: Evaluation) -> None:
-        named = {_shown_name(row.opponent): row for row in evaluation.rows}
+        # The best checkpoint changes by and by; the matches against it are one row.
+        named = {"the best" if row.against_checkpoint else row.opponent: row for row in evaluation.rows}
         new = {name: (*self.evaluations.get(name, ()), row)[-KEPT:] for name, row in named.items()}
         self.evaluations = {**self.evaluations, **new}
         if evaluation.is_best:
@@ -179,11 +180,6 @@ def length(heading: Heading) -> str:
     """How long a run lasts, in words."""
     steps = [] if heading.steps is None else [f"{heading.steps:,} steps"]
     return " or ".join(steps + ([] if heading.minutes is None else [f"{heading.minutes:g} minutes"]))
-
-
-def _shown_name(opponent: str) -> str:
-    """The best checkpoint changes by and by; the matches against it are one row."""
-    return "the best" if opponent.startswith("update-") else opponent
 
 
 class PlainView:

@@ -113,7 +113,7 @@ def read_run(path: Path, wanted: Iterable[str]) -> RunCurves:
     scores: dict[str, Points] = {}
     best: Points = []
     for row in rows:
-        own = row.opponent.startswith("update-")
+        own = row.against_checkpoint
         points = best if own else scores.setdefault(one_line(row.opponent), [])
         points.append(Point(row.step, row.score, row.low, row.high))
     name, (game, network) = one_line(path.resolve().name), _game_and_network(run)

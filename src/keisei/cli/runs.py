@@ -115,13 +115,9 @@ def _with_numbers(summary: RunSummary, run: RunDirectory) -> RunSummary:
 
 def last_scores(rows: Sequence[EvaluationRow]) -> dict[str, float]:
     """By opponent. Checkpoints of the run itself come and go, so the last of them is ``best``, as it was then."""
-    named = {row.opponent: row.score for row in rows if not _is_checkpoint(row)}
-    best = [row.score for row in rows if _is_checkpoint(row)]
+    named = {row.opponent: row.score for row in rows if not row.against_checkpoint}
+    best = [row.score for row in rows if row.against_checkpoint]
     return {**named, **({"best": best[-1]} if best else {})}
-
-
-def _is_checkpoint(row: EvaluationRow) -> bool:
-    return row.opponent.startswith("update-")
 
 
 def _print(summaries: Sequence[RunSummary]) -> None:

@@ -11,7 +11,7 @@ from keisei.config import parse_settings
 from keisei.errors import RunError
 from keisei.training.callbacks import Callback
 from keisei.training.interruption import Interruption
-from keisei.training.presets import Source, find_source, load_preset, preset_names
+from keisei.training.presets import Source, find_source, load_preset, preset_names, run_config
 from keisei.training.run_directory import CONFIG, RunDirectory
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
@@ -87,7 +87,7 @@ def plan_run(
     path = root / (name or source.name)
     if (path / CONFIG).is_file():
         run = RunDirectory.open(path)
-        if _parsed(run) == config:
+        if run_config(run) == config:
             return _resume(run, config)
     return Plan(RunDirectory.create(root, name or source.name, config), config, resumes=False)
 
@@ -121,11 +121,7 @@ def _begin_anew(
 def _resume(run: RunDirectory, config: TrainConfig) -> Plan:
     """Take up a run; settings that were changed on the way are written down, beside the old ones."""
     config = config.resolved()
-    if _parsed(run) != config:
+    if run_config(run) != config:
         with run.lock():
             run.change_config(config)
     return Plan(run, config, resumes=True)
-
-
-def _parsed(run: RunDirectory) -> TrainConfig:
-    return parse_settings(TrainConfig, run.config(), str(run.path / CONFIG))

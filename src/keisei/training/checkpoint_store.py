@@ -131,6 +131,9 @@ class CheckpointStore:
             rank = checkpoint_rank(path.name)
             if rank is not None and rank[0] > update:
                 moved.append(path.rename(self._free(f"{SET_ASIDE}{path.name}")))
+        left = self.paths()
+        if left:
+            self._prune(left[-1])  # the last process may have been killed before it could
         for name in ("latest", "best"):
             if (self.directory / name).is_symlink() and self._target(name) is None:
                 (self.directory / name).unlink()

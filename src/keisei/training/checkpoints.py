@@ -133,6 +133,11 @@ def load_checkpoint(path: Path) -> Checkpoint:
         ) from error
 
 
+def checkpoint_name(update: int) -> str:
+    """What the checkpoint of an update is called, and the player that its weights are."""
+    return f"update-{update:09d}"
+
+
 def checkpoint_rank(name: str) -> tuple[int, int] | None:
     """Where the name of a checkpoint stands among others, by update and attempt; None for any other name."""
     match = _NAME.fullmatch(name)
@@ -143,7 +148,7 @@ def _free_name(directory: Path, update: int) -> str:
     """A second checkpoint of one update gets a name of its own, for directories cannot be exchanged in one step."""
     ranks = map(checkpoint_rank, os.listdir(directory)) if directory.is_dir() else ()
     attempt = max((rank[1] + 1 for rank in ranks if rank and rank[0] == update), default=0)
-    return f"update-{update:09d}" + (f"-{attempt}" if attempt else "")
+    return checkpoint_name(update) + (f"-{attempt}" if attempt else "")
 
 
 def _serialised(checkpoint: Checkpoint) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ from keisei.games.shogi import kif
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.neural import NeuralPolicy
 from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpoints import load_checkpoint
+from keisei.training.checkpoints import checkpoint_name, load_checkpoint
 from keisei.training.events import Counters, Evaluation
 from keisei.training.players import resolver
 from keisei.training.run_database import RunDatabase
@@ -49,7 +49,7 @@ class Examiner:
     def examine(self, network: ActorCritic, counters: Counters, checkpoint: Path | None) -> Evaluation:
         """``checkpoint`` is where these weights lie; None where they could not be saved, and can't be best."""
         began = time.monotonic()
-        name = f"update-{counters.update:09d}"
+        name = checkpoint_name(counters.update)
         learner = Player(name, NeuralPolicy(network, self._spec, self._config.evaluation.temperature))
         opponents: list[PlayerLike] = list(self._config.evaluation.opponents)
         best = self._best_player()
@@ -115,7 +115,7 @@ class Examiner:
             game = match.games[number]
             names = match.players if game.seat == 0 else (match.players[1], match.players[0])
             opponent = Path(match.players[1]).name.replace(":", "-")
-            path = self._run.games / f"update-{update:09d}-{opponent}-{number}.kif"
+            path = self._run.games / f"{checkpoint_name(update)}-{opponent}-{number}.kif"
             kif.dump(shogi_record(match, number), path)
             first = (game.result + 1) / 2 if game.seat == 0 else (1 - game.result) / 2
             where = str(path.relative_to(self._run.path))

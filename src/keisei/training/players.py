@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keisei.config import parse_settings
 from keisei.errors import CheckpointError, ConfigError, RunError
 from keisei.evaluation.matches import Player, Resolver
 from keisei.games.contract import GameSpec
@@ -28,6 +27,7 @@ from keisei.policies.neural import NeuralPolicy
 from keisei.policies.registry import PLAYERS, named_player
 from keisei.training.checkpoint_store import CheckpointStore, Found
 from keisei.training.checkpoints import checkpoint_rank, load_checkpoint
+from keisei.training.presets import run_config
 from keisei.training.run_directory import CONFIG, RunDirectory, list_runs
 from keisei.training.settings import TrainConfig
 from keisei.training.state_tensors import load_model
@@ -75,7 +75,7 @@ def find_run(text: str, root: Path = RUNS) -> RunDirectory:
 
 def game_of(text: str, root: Path = RUNS) -> RunGame:
     """The game of a run, or of a checkpoint's run, with the options that it was trained with."""
-    return _game(_configuration(_locate(text, root)[0]))
+    return _game(run_config(_locate(text, root)[0]))
 
 
 def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float = 0.0) -> Player:
@@ -159,7 +159,7 @@ def _number(path: Path) -> str:
 
 
 def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float) -> Policy:
-    config = _configuration(run)
+    config = run_config(run)
     trained = _game(config).spec
     if _seen(trained) != _seen(spec):
         raise ConfigError(
@@ -171,10 +171,6 @@ def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float)
     except CheckpointError as error:
         raise CheckpointError(f"{found.path} does not fit {run.path / CONFIG}: {error}") from error
     return NeuralPolicy(network, spec, temperature)
-
-
-def _configuration(run: RunDirectory) -> TrainConfig:
-    return parse_settings(TrainConfig, run.config(), str(run.path / CONFIG))
 
 
 def _game(config: TrainConfig) -> RunGame:

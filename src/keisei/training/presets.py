@@ -16,7 +16,7 @@ from keisei.games.options import did_you_mean
 from keisei.training.run_directory import CONFIG, RunDirectory, list_runs
 from keisei.training.settings import TrainConfig
 
-__all__ = ["Source", "find_source", "load_preset", "preset_names"]
+__all__ = ["Source", "find_source", "load_preset", "preset_names", "run_config"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,11 @@ def find_source(target: str, root: Path) -> Source:
         f"{target!r} is neither a preset nor a settings file nor a run{near}. "
         f"Presets: {', '.join(preset_names())}. Runs in {root}: {', '.join(runs) or 'none'}"
     )
+
+
+def run_config(run: RunDirectory) -> TrainConfig:
+    """The settings that a run was last trained with."""
+    return _from_run(run).config()
 
 
 def _from_run(run: RunDirectory) -> Source:

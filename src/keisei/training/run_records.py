@@ -50,6 +50,11 @@ class EvaluationRow:
     def games(self) -> int:
         return self.wins + self.draws + self.losses
 
+    @property
+    def against_checkpoint(self) -> bool:
+        """Whether the opponent was a checkpoint of the run itself: the best at that time."""
+        return self.opponent.startswith("update-")
+
 
 @dataclass(frozen=True)
 class GameRow:
