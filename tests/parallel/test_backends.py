@@ -15,7 +15,8 @@ from keisei.parallel.plan import WorkerMemory, WorkerPlan
 from keisei.parallel.self_play_worker import Manager
 
 OPPONENTS = {
-    "opponents": [{"policy": "random", "share": 0.4}, {"policy": "learner", "share": 0.3, "epsilon": 0.5}]
+    "opponents": [{"policy": "random", "share": 0.4}, {"policy": "learner", "share": 0.3, "epsilon": 0.5}],
+    "opening_plies": 2,
 }
 NETWORK = {"hidden_dim": 16}
 CASES: dict[str, dict[str, Any]] = {

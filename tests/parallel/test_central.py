@@ -15,7 +15,7 @@ from keisei.errors import WorkerStartError
 from keisei.parallel.torch_threads import torch_threads
 
 NETWORK = {"hidden_dim": 16}
-OPPONENTS = {"opponents": [{"policy": "random", "share": 0.6}]}
+OPPONENTS = {"opponents": [{"policy": "random", "share": 0.6}], "opening_plies": 2}
 CASES: dict[str, dict[str, Any]] = {
     "shogi": {"game": "shogi", "max_game_length": 6},
     "rows that come and go": {"game": RELAY},

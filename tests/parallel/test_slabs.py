@@ -142,6 +142,15 @@ def test_random_play_tells_its_log_probabilities_when_it_has_a_network_beside_it
         assert (experiences.column("value")[policy == 1] == 0).all()
 
 
+def test_openings_belong_to_chance_and_what_follows_to_the_learner() -> None:
+    with manager_of("connect-four", model={"hidden_dim": 8}, seating={"opening_plies": 4}) as manager:
+        experiences = manager.collect_experiences(2000)
+        policy, ply = experiences.column("policy"), experiences.column("ply")
+        assert set(policy[ply < 4].tolist()) == {0, 1}
+        assert (policy[ply >= 4] == 0).all()
+        assert set(experiences.column("action")[ply == 0].tolist()) == set(range(7))
+
+
 @pytest.mark.parametrize("game", [RELAY, "connect-four"])
 def test_columns_hold_one_entry_for_each_transition(game: str) -> None:
     with manager_of(game, backend="inline") as manager:

@@ -13,7 +13,16 @@ import keisei
 from keisei.config import parse_settings
 from keisei.errors import ConfigError, PolicyError
 from keisei.games.contract import Array, BoolArray, FloatArray, IntArray, Rows
-from keisei.policies import Decision, RandomPolicy, Seating, Situation, build_network, play, seated_policies
+from keisei.policies import (
+    Decision,
+    NeuralPolicy,
+    RandomPolicy,
+    Seating,
+    Situation,
+    build_network,
+    play,
+    seated_policies,
+)
 from keisei.policies.contract import no_values
 
 
@@ -88,9 +97,22 @@ def test_the_learner_changes_seats_with_every_game() -> None:
     assert all(sorted(seats) == [0, 1, 2] for seats in np.transpose(seats_taken).tolist())
 
 
+@pytest.mark.parametrize("opponents", [(), (0.5, 0.3)])
+def test_chance_plays_openings_of_every_length_alike(opponents: tuple[float, ...]) -> None:
+    seating = mix(*opponents).model_copy(update={"opening_plies": 3})
+    chance, games = len(opponents) + 1, 8000
+    plies = np.array([seating.assign(rows_of(games, 1, 2, ply), 5, 0, 1) == chance for ply in range(5)])
+    assert (plies[:-1] >= plies[1:]).all()  # an opening has no gap
+    np.testing.assert_allclose(np.bincount(plies.sum(axis=0)) / games, 0.25, atol=0.02)
+    following = seating.assign(rows_of(games, 1, 3, 1), 5, 0, 1) == chance
+    assert (following != plies[1]).any()
+    whole = mix(*opponents).assign(rows_of(games, 1, 2, 4), 5, 0, 1)
+    np.testing.assert_array_equal(seating.assign(rows_of(games, 1, 2, 4), 5, 0, 1), whole)
+
+
 def test_a_game_is_seated_by_its_own_number() -> None:
     """Game 40 is seated alike in a batch that starts at 0 and in one that starts at 40."""
-    seating = mix(0.6)
+    seating = mix(0.6).model_copy(update={"opening_plies": 3})
     whole = seating.assign(rows_of(60, 2), 8, 0, 2)
     part = seating.assign(rows_of(20, 2), 8, 40, 2)
     np.testing.assert_array_equal(whole[80:], part)
@@ -133,12 +155,12 @@ def test_mixed_games_can_be_played_to_their_ends() -> None:
             "opponents": [
                 {"policy": "random", "share": 0.5},
                 {"policy": "learner", "epsilon": 0.5, "share": 0.25},
-            ]
+            ],
+            "opening_plies": 3,
         },
     )
     policies = seated_policies(Fixed(0), seating, game.spec, network)
-    assert len(policies) == 3
-    assert isinstance(policies[1], RandomPolicy)
+    assert [type(policy) for policy in policies] == [Fixed, RandomPolicy, NeuralPolicy, RandomPolicy]
     policies[0] = policies[2]  # Fixed would soon play on a taken square
     situation, finished = Situation(game, 2, 0), 0
     for _ in range(30):

@@ -24,6 +24,7 @@ class Stream(IntEnum):
     RANDOM_ACTION = 3
     POLICY = 4
     OPPONENT = 5
+    OPENING = 6
 
 
 def _mix(word: int) -> int:

@@ -77,5 +77,6 @@ def _as_it_is(player: Policy, config: PolicyConfig) -> Policy:
 def seated_policies(
     learner: Policy, seating: Seating, spec: GameSpec, network: ActorCritic | None
 ) -> list[Policy]:
-    """The policies of a seating in the order that its assignments number them, the learner first."""
-    return [learner, *(build_policy(opponent, spec, network) for opponent in seating.opponents)]
+    """The policies of a seating in the order that its assignments number them: the learner first, chance last."""
+    opponents = (build_policy(opponent, spec, network) for opponent in seating.opponents)
+    return [learner, *opponents, RandomPolicy(log_probs=False)]

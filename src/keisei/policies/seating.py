@@ -18,7 +18,8 @@ from keisei.policies.contract import Decision, Policy, Situation
 __all__ = ["Assignment", "OpponentConfig", "PolicyConfig", "Seating", "play"]
 
 Assignment: TypeAlias = NDArray[np.int16]
-"""[rows]: which policy decides for each row; 0 is the learner, k the k-th opponent of a ``Seating``."""
+"""[rows]: which policy decides for each row; 0 is the learner, k the k-th opponent of a ``Seating``, and the one
+after the last opponent is chance, which plays openings."""
 
 _ROUNDING = 1e-9
 
@@ -45,6 +46,9 @@ class Seating(Settings):
     """Who plays against the learner. What the shares leave over, the learner plays against itself."""
 
     opponents: Annotated[tuple[OpponentConfig, ...], Field(max_length=1024)] = ()
+    opening_plies: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Games begin with random plies, from none to so many, each number equally often. They show the learner
+    positions that its own play no longer leads to, and nothing is learned from the plies themselves."""
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Seating:
@@ -56,17 +60,26 @@ class Seating(Settings):
     def assign(self, rows: Rows, seed: int, first_game: int, seats: int) -> Assignment:
         """Which policy decides for each row. A game keeps its opponent from the first ply to the last, and
         the learner moves on by one seat with each game that is played in a slot of the batch."""
-        if not self.opponents:
-            return np.zeros(len(rows), np.int16)
-        game = rows.game.astype(np.int64) + first_game
-        uniforms = keyed_uniform(seed, game, rows.episode, 0, Stream.OPPONENT)
+        assignment = np.zeros(len(rows), np.int16)
+        if self.opponents or self.opening_plies:
+            key = (seed, rows.game.astype(np.int64) + first_game, rows.episode, 0)
+            if self.opponents:
+                learners = rows.seat == (key[1] + rows.episode) % seats
+                assignment[:] = np.where(
+                    learners, 0, self._opponents_of(keyed_uniform(*key, Stream.OPPONENT))
+                )
+            opening = keyed_uniform(*key, Stream.OPENING) * (self.opening_plies + 1)
+            assignment[rows.ply < opening.astype(np.int64)] = len(self.opponents) + 1
+        return assignment
+
+    def _opponents_of(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """By its share, the opponent of each game; 0 where the learner plays against itself."""
         shares = np.cumsum([opponent.share for opponent in self.opponents])
         if abs(shares[-1] - 1) <= _ROUNDING:
             shares[-1] = 1  # ten shares of 0.1 leave no game over
         opponent = np.searchsorted(shares, uniforms, side="right") + 1
         opponent[opponent > len(shares)] = 0
-        learners = rows.seat == (game + rows.episode) % seats
-        return np.where(learners, 0, opponent).astype(np.int16)
+        return opponent
 
 
 def play(policies: Sequence[Policy], situation: Situation, assignment: Assignment) -> Decision:
@@ -81,7 +94,7 @@ def play(policies: Sequence[Policy], situation: Situation, assignment: Assignmen
     if not 0 <= present[0] <= present[-1] < len(policies):
         raise PolicyError(
             f"rows are assigned to the policies {present}, and there are {len(policies)}; give "
-            f"play the learner and one policy for each opponent of the seating"
+            f"play all that seated_policies gives"
         )
     if len(present) == 1:
         return policies[present[0]].act(situation)
