@@ -38,7 +38,7 @@ class Settings:
     """What is measured, and how often."""
 
     rounds: int = 3
-    updates: int = 3
+    updates: int = 6
     """Of each contender, in each round."""
     presets: tuple[str, ...] = tuple(name for name in PRESETS if name in preset_names())
     overrides: tuple[str, ...] = ()

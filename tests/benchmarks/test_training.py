@@ -22,6 +22,7 @@ TINY = (
     "run.learner_threads=1",
     "ppo.epochs=2",
     "ppo.minibatch_size=64",
+    "parallel.seating.opening_plies=0",
     "parallel.games_per_worker=8",
 )
 

@@ -332,7 +332,6 @@ def test_a_pipe_gets_lines_that_can_be_searched(monkeypatch: pytest.MonkeyPatch)
         "evaluation of update 12  against random  score 97.5 % (90.0 % to 100.0 %)  39 won 0 drawn 1 lost",
         "evaluation of update 12  against best  score 97.5 % (90.0 % to 100.0 %)  39 won 0 drawn 1 lost",
         "update 12 is the best so far",
-        "warning: the checkpoint of update 13 was not written: no space left on device",
         "warning: worker 2 was  [31mrestarted again",
         "finished: stopped  update 12  12,000 steps  240 games",
     ]
@@ -390,7 +389,7 @@ def test_quiet_tells_warnings_and_nothing_else() -> None:
         view.note("all is well")
         view.finished("stopped", an_update(1).counters)
         assert file.getvalue() == ""
-        view.on_checkpoint(Saved(1, None, 0.1, "no space left on device"))
+        view.note("no space left on device", "warning")
         view.note("worker 2 was restarted", "warning")
     assert len(written(file)) == 2
 

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
-from keisei.interfaces.charts import COLOURS
+from keisei.interfaces.svg_charts import COLOURS
 from keisei.training.run_database import RunDatabase
 from keisei.training.run_directory import RunDirectory
 from keisei.training.run_records import EvaluationRow

@@ -19,6 +19,7 @@ SMALL = (
     "--set=ppo.minibatch_size=64",
     "--set=parallel.num_workers=2",
     "--set=parallel.games_per_worker=8",
+    "--set=parallel.seating.opening_plies=0",
 )
 
 

@@ -21,8 +21,8 @@ from keisei.training.run_records import EvaluationRow
 CONFIG: dict[str, Any] = {"env": {"game": "tictactoe"}, "run": {"seed": 3}}
 
 
-def list_runs(root: Path, *arguments: str) -> Result:
-    return CliRunner(env={"COLUMNS": "160"}).invoke(app, ["runs", "--root", str(root), *arguments])
+def list_runs(root: Path, *arguments: str, columns: int = 160) -> Result:
+    return CliRunner(env={"COLUMNS": str(columns)}).invoke(app, ["runs", "--root", str(root), *arguments])
 
 
 def report_of(root: Path) -> dict[str, Any]:
@@ -62,21 +62,18 @@ def test_a_run_in_one_line(run: RunDirectory) -> None:
     run.record_state(RunState.FINISHED, "finished")
     result = list_runs(run.path.parent)
     assert result.exit_code == 0, result.output
-    head, row = (line.rstrip() for line in result.stdout.splitlines())
-    assert head.split() == [
-        "Run",
-        "Game",
-        "State",
-        "Updates",
-        "Transitions",
-        "Trained",
-        "Last",
-        "scores",
-        "Seen",
-    ]
-    cells = ["a", "tictactoe", "finished", "20", "10,240", "20 min", "greedy 25%, random 90%, best 50%"]
-    assert re.split(r" {2,}", row)[:-1] == cells
-    assert row.endswith(" ago")
+    head, row = (re.split(r" {2,}", line.rstrip()) for line in result.stdout.splitlines())
+    assert head == ["Run", "Game", "State", "Transitions", "Trained", "Seen", "Last scores"]
+    assert row[:5] == ["a", "tictactoe", "finished", "10,240", "20 min"]
+    assert row[5].endswith(" ago")
+    assert row[6] == "greedy 25%, random 90%, best 50%"
+
+
+def test_scores_stand_below_the_table_where_it_is_narrow(run: RunDirectory) -> None:
+    lines = list_runs(run.path.parent, columns=80).stdout.splitlines()
+    assert lines[1].startswith("a    tictactoe  created")
+    assert lines[2:] == ["", "a: greedy 25%, random 90%, best 50%"]
+    assert all(len(line) <= 80 for line in lines)
 
 
 def test_the_same_as_json(run: RunDirectory) -> None:

@@ -12,7 +12,6 @@ import pytest
 from rich.console import Console
 
 from keisei.interfaces.charts import (
-    COLOURS,
     Heading,
     Panel,
     Picture,
@@ -21,12 +20,12 @@ from keisei.interfaces.charts import (
     segments,
     shown,
     spread,
-    svg,
     thinned,
     tick_labels,
     x_ticks,
     y_ticks,
 )
+from keisei.interfaces.svg_charts import COLOURS, svg
 from keisei.interfaces.terminal_charts import TerminalPicture
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

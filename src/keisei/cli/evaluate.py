@@ -179,11 +179,9 @@ def _prepare_records(directory: Path, game: RunGame) -> None:
 
 def _write_records(directory: Path, matches: Sequence[MatchResult]) -> None:
     """A file for each game: its opponent, and its number within the match."""
-    from keisei.evaluation import shogi_record
-    from keisei.games.shogi import kif
+    from keisei.evaluation import write_kif
 
     for place, match in enumerate(matches, start=1):
         opponent = re.sub(r"[^A-Za-z0-9._-]+", "-", match.players[1])
         for number in range(len(match.games)):
-            path = directory / f"{place}-{opponent}-{number + 1:04d}.kif"
-            kif.dump(shogi_record(match, number), path, encoding="utf-8")  # it has a sign for every name
+            write_kif(match, number, directory / f"{place}-{opponent}-{number + 1:04d}.kif")

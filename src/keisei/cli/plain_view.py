@@ -95,9 +95,7 @@ class RunHistory:
             self.best_update = evaluation.update
 
     def add_checkpoint(self, saved: Saved) -> None:
-        if saved.problem:
-            self.add_note(problem_of(saved), "warning")
-        else:
+        if not saved.problem:  # which is told in a note
             self.saved_update, self._saved_at = saved.update, self._clock()
 
     def add_note(self, message: str, level: str) -> None:
@@ -221,8 +219,7 @@ class PlainView:
             self._write(f"update {evaluation.update} is the best so far")
 
     def on_checkpoint(self, saved: Saved) -> None:
-        if saved.problem:
-            self.note(problem_of(saved), "warning")
+        """One that is written is no news, and of one that is not the trainer leaves a note."""
 
     def note(self, message: str, level: str = "info") -> None:
         self._write(message if level == "info" else f"{level}: {message}", level)
@@ -280,10 +277,6 @@ def describe(heading: Heading) -> str:
         f"{heading.network}, {heading.parameters:,} parameters, {_counted(heading.workers, 'worker')} "
         f"({heading.backend}), {_counted(heading.threads, 'thread')}, {heading.mode}"
     )
-
-
-def problem_of(saved: Saved) -> str:
-    return f"the checkpoint of update {saved.update} was not written: {saved.problem}"
 
 
 def one_line(text: str) -> str:

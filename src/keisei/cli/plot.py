@@ -16,7 +16,8 @@ from rich.console import Console
 from keisei.cli.plain_view import one_line
 from keisei.errors import ConfigError, KeiseiError, RunError
 from keisei.games.options import did_you_mean
-from keisei.interfaces.charts import COLOURS, Heading, Panel, Picture, Point, Series, svg, x_ticks
+from keisei.interfaces.charts import Heading, Panel, Picture, Point, Series, x_ticks
+from keisei.interfaces.svg_charts import COLOURS, svg
 from keisei.interfaces.terminal_charts import TerminalPicture
 from keisei.training.durable_files import replace_file
 from keisei.training.run_database import RunDatabase

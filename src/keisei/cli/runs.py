@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from math import isfinite, nan
@@ -27,6 +27,8 @@ _STYLES = {
     RunState.FAILED: "bold red",
     RunState.UNREADABLE: "bold red",
 }
+ROOM_FOR_SCORES = 120
+"""Columns of a terminal; in a narrower one they stand below the table."""
 _UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -121,31 +123,41 @@ def last_scores(rows: Sequence[EvaluationRow]) -> dict[str, float]:
 
 
 def _print(summaries: Sequence[RunSummary]) -> None:
+    console = Console(highlight=False)
+    wide = console.width >= ROOM_FOR_SCORES
     table = Table(box=None, pad_edge=False)
-    for heading in ("Run", "Game", "State", "Updates", "Transitions", "Trained", "Last scores", "Seen"):
-        justify: Literal["left", "right"] = (
-            "right" if heading in ("Updates", "Transitions", "Trained") else "left"
-        )
-        table.add_column(heading, justify=justify, no_wrap=heading != "Last scores")
+    for heading in ("Run", "Game", "State", "Transitions", "Trained", "Seen"):
+        justify: Literal["left", "right"] = "right" if heading in ("Transitions", "Trained") else "left"
+        table.add_column(heading, justify=justify, no_wrap=True)
+    if wide:
+        table.add_column("Last scores")
     for summary in summaries:
-        scores = ", ".join(f"{name} {score:.0%}" for name, score in summary.scores.items())
         seen = "–" if summary.last_seen is None else f"{_duration(time.time() - summary.last_seen)} ago"
         table.add_row(
             Text(summary.name),
             Text(summary.game or "–"),
             Text(summary.state.value, style=_STYLES.get(summary.state, "")),
-            _number(summary.updates),
-            _number(summary.transitions),
+            "–" if summary.transitions is None else f"{summary.transitions:,}",
             "–" if summary.training_seconds is None else _duration(summary.training_seconds),
-            Text(scores or "–"),
             seen,
+            *([Text(_scores(summary) or "–")] if wide else []),
         )
-    console = Console(highlight=False)
     console.print(table)
-    for summary in summaries:
-        if summary.detail not in ("", summary.state.value):
-            style = _STYLES.get(summary.state, "")
-            console.print(Text(f"\n{summary.name}: {summary.detail}", style=style), soft_wrap=True)
+    below = [line for summary in summaries for line in _below(summary, with_scores=not wide)]
+    for line in [Text(), *below] if below else []:
+        console.print(line, soft_wrap=True)
+
+
+def _below(summary: RunSummary, *, with_scores: bool) -> Iterator[Text]:
+    """What has no room in the table."""
+    if with_scores and summary.scores:
+        yield Text(f"{summary.name}: {_scores(summary)}")
+    if summary.detail not in ("", summary.state.value):
+        yield Text(f"{summary.name}: {summary.detail}", style=_STYLES.get(summary.state, ""))
+
+
+def _scores(summary: RunSummary) -> str:
+    return ", ".join(f"{name} {score:.0%}" for name, score in summary.scores.items())
 
 
 def _as_json(summary: RunSummary) -> dict[str, object]:
@@ -156,10 +168,6 @@ def _as_json(summary: RunSummary) -> dict[str, object]:
         if seen is None
         else datetime.fromtimestamp(seen, UTC).isoformat(timespec="seconds"),
     }
-
-
-def _number(count: int | None) -> str:
-    return "–" if count is None else f"{count:,}"
 
 
 def _time(iso: str) -> float | None:

@@ -2,7 +2,7 @@
 
 from keisei.evaluation.matches import MatchResult, PlayedGame, Player, as_player, play_match
 from keisei.evaluation.ratings import Pairing, Rating, rate
-from keisei.evaluation.records import shogi_record
+from keisei.evaluation.records import shogi_record, write_kif
 from keisei.evaluation.statistics import (
     EloDifference,
     Interval,
@@ -34,4 +34,5 @@ __all__ = [
     "round_robin",
     "score_interval",
     "shogi_record",
+    "write_kif",
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from keisei.errors import ConfigError
 from keisei.evaluation.matches import MatchResult, PlayedGame
+from keisei.games.shogi import kif
 from keisei.games.shogi.board import Board, Outcome, Termination
 from keisei.games.shogi.moves import Color
 from keisei.games.shogi.record import GameRecord
 from keisei.games.shogi.sfen import STARTING_SFEN
 
-__all__ = ["shogi_record"]
+__all__ = ["shogi_record", "write_kif"]
 
 
 def shogi_record(match: MatchResult, number: int) -> GameRecord:
@@ -25,6 +28,11 @@ def shogi_record(match: MatchResult, number: int) -> GameRecord:
         board.push(board.move_from_action(action))
     names = match.players if game.seat == 0 else (match.players[1], match.players[0])
     return GameRecord.from_board(board, Outcome(Termination(game.ending), _winner(game)), names)
+
+
+def write_kif(match: MatchResult, number: int, path: Path) -> None:
+    """The same as a KIF file. It is UTF-8, which has a sign for every player's name."""
+    kif.dump(shogi_record(match, number), path, encoding="utf-8")
 
 
 def _winner(game: PlayedGame) -> Color | None:

@@ -1,4 +1,4 @@
-"""Charts on a terminal: the same pictures as in ``charts``, of braille signs, whose eight dots draw fine lines."""
+"""Charts on a terminal: the pictures of ``charts`` in braille signs, whose eight dots draw fine lines."""
 
 from __future__ import annotations
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from keisei.errors import CheckpointError, CheckpointWriteError, RunDatabaseError
 from keisei.evaluation.matches import MatchResult, Player, PlayerLike, play_match
-from keisei.evaluation.records import shogi_record
+from keisei.evaluation.records import write_kif
 from keisei.evaluation.statistics import elo_difference, score_interval
 from keisei.games.contract import GameSpec
-from keisei.games.shogi import kif
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.neural import NeuralPolicy
 from keisei.training.checkpoint_store import CheckpointStore
@@ -116,7 +115,7 @@ class Examiner:
             names = match.players if game.seat == 0 else (match.players[1], match.players[0])
             opponent = Path(match.players[1]).name.replace(":", "-")
             path = self._run.games / f"{checkpoint_name(update)}-{opponent}-{number}.kif"
-            kif.dump(shogi_record(match, number), path)
+            write_kif(match, number, path)
             first = (game.result + 1) / 2 if game.seat == 0 else (1 - game.result) / 2
             where = str(path.relative_to(self._run.path))
             kept.append(GameRow(update, time.time(), *names, first, game.plies, game.ending, where))

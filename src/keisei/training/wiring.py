@@ -11,6 +11,7 @@ from keisei.errors import CheckpointError, ConfigError
 from keisei.experience.rollout import ExperienceBuffer
 from keisei.learners.ppo import PPO
 from keisei.parallel.crew import WorkerSnapshot
+from keisei.parallel.freed_memory import keep_freed_memory
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.networks import build_network
 from keisei.training.checkpoints import Checkpoint
@@ -38,6 +39,7 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
 
     ``config`` is resolved. Whoever calls this stops the workers at the end: ``parts.manager.stop_workers()``.
     """
+    keep_freed_memory()
     device = choose_device(config.run.device)
     game = config.env.make(batch=1, seed=0, max_game_length=config.parallel.max_game_length)
     network = build_network(config.model, game.spec, config.run.seed)

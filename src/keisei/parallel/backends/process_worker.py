@@ -10,6 +10,7 @@ import torch
 from keisei.games.shogi import game as _shogi  # noqa: F401  (imported once, for all workers to come)
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.process import end_with_parent
+from keisei.parallel.freed_memory import keep_freed_memory
 from keisei.parallel.plan import WorkerMemory, WorkerPlan
 
 
@@ -18,4 +19,5 @@ def worker_main(plan_json: str, memory: WorkerMemory, connection: Connection) ->
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     torch.set_num_threads(1)
+    keep_freed_memory()
     serve(WorkerPlan.model_validate_json(plan_json), memory, connection)
