@@ -42,7 +42,7 @@ def test_the_figures_are_those_of_the_match(root: Path) -> None:
     assert result.exit_code == 0, result.output
     match = play_match("tictactoe", None, "a@10", "random", 40, 3, resolver=resolver(root))
     tally, seats = match.tally(), [match.tally(seat) for seat in (0, 1)]
-    interval = score_interval(tally)
+    interval, elo = score_interval(tally), elo_difference(tally)
     head, _, *lines = result.stdout.splitlines()
     assert head == "a@10 on tictactoe, seed 3, opening plies 1"
     figures = [tuple(part.strip() for part in line.split("  ", 1)) for line in lines]
@@ -52,7 +52,8 @@ def test_the_figures_are_those_of_the_match(root: Path) -> None:
         ("won-drawn-lost", f"{tally.wins}-{tally.draws}-{tally.losses}"),
         ("score", f"{tally.score:.1%}"),
         ("95 % interval", f"{interval.low:.1%} … {interval.high:.1%}"),
-        ("Elo difference", str(elo_difference(tally))),
+        ("Elo difference", f"{elo.value:+.0f}"),
+        ("95 % interval of it", f"{elo.low:+.0f} … {elo.high:+.0f}"),
         ("is the better one", f"{likelihood_of_superiority(tally):.1%}"),
         *((f"in seat {seat}", f"{t.wins}-{t.draws}-{t.losses}") for seat, t in enumerate(seats)),
         ("mean length", f"{match.mean_length:.1f}"),

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,14 @@ def test_what_is_added_is_read(database: RunDatabase) -> None:
     assert database.ratings() == [RatingRow("learner", 2, 1.0, 1502.0, 1400.0, 1600.0, 2)]
     assert [row.rating for row in database.rating_history("learner")] == [1501.0, 1502.0]
     assert database.worker_events(limit=1) == [WorkerEventRow(2, 1.0, 3, "restart", "signal 9")]
+
+
+def test_matches_that_are_played_again_are_kept_once(database: RunDatabase) -> None:
+    game = GameRow(1, 1.0, "update-1", "random", 1.0, 30, "mate", "games/1.kif")
+    database.add_games([game])
+    again = replace(game, time=2.0)
+    database.add_games([again])
+    assert database.games() == [again]
 
 
 def test_ratings_and_evaluations_of_many_players(database: RunDatabase) -> None:

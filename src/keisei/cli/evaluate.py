@@ -97,7 +97,8 @@ def _bar(progress: Progress, text: str, games: int) -> Callable[[int, int], None
 
 def _print(player: Player, matches: Sequence[MatchResult]) -> None:
     """One column for each opponent."""
-    table = Table("against", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("against", no_wrap=True)
     for match in matches:
         table.add_column(Text(match.players[1]), justify="right")
     columns = [dict(_figures(match)) for match in matches]
@@ -114,12 +115,13 @@ def _figures(match: MatchResult) -> Iterator[tuple[str, str]]:
     from keisei.evaluation import elo_difference, likelihood_of_superiority, score_interval
 
     tally = match.tally()
-    score = score_interval(tally)
+    score, elo = score_interval(tally), elo_difference(tally)
     yield "games", f"{tally.games}"
     yield "won-drawn-lost", _results(tally)
     yield "score", f"{score.value:.1%}"
     yield "95 % interval", f"{score.low:.1%} … {score.high:.1%}"
-    yield "Elo difference", str(elo_difference(tally))
+    yield "Elo difference", "–" if elo.value is None else f"{elo.value:+.0f}"
+    yield "95 % interval of it", elo.interval
     yield "is the better one", f"{likelihood_of_superiority(tally):.1%}"
     for seat in (0, 1):
         yield f"in seat {seat}", _results(match.tally(seat))

@@ -86,10 +86,14 @@ class EloDifference:
 
     def __str__(self) -> str:
         if self.value is not None:
-            return f"{self.value:+.0f} ({_bound(self.low, '-∞')} … {_bound(self.high, '+∞')})"
+            return f"{self.value:+.0f} ({self.interval})"
         if self.low is not None:
             return f"at least {self.low:+.0f}"
         return f"at most {self.high:+.0f}" if self.high is not None else "unknown"
+
+    @property
+    def interval(self) -> str:
+        return f"{_bound(self.low, '-∞')} … {_bound(self.high, '+∞')}"
 
 
 def score_interval(tally: Tally, confidence: float = 0.95) -> Interval:

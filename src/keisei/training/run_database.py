@@ -45,7 +45,8 @@ CREATE TABLE evaluations (
 ) WITHOUT ROWID;
 CREATE TABLE games (
     id INTEGER PRIMARY KEY, "update" INTEGER NOT NULL, time REAL NOT NULL, first TEXT NOT NULL,
-    second TEXT NOT NULL, score REAL NOT NULL, plies INTEGER NOT NULL, ending TEXT NOT NULL, record TEXT NOT NULL
+    second TEXT NOT NULL, score REAL NOT NULL, plies INTEGER NOT NULL, ending TEXT NOT NULL,
+    record TEXT NOT NULL UNIQUE
 );
 CREATE INDEX games_by_update ON games ("update");
 CREATE TABLE ratings (

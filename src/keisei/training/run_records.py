@@ -69,8 +69,8 @@ class GameRow:
     """For the first player: 1 a win, 0.5 a draw, 0 a loss."""
     plies: int
     ending: str
-    record: str = ""
-    """A path inside the run directory; empty where the game was not kept."""
+    record: str
+    """A path inside the run directory. A game whose record is written anew takes the place of the one before."""
 
 
 @dataclass(frozen=True)
