@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from runs_for_tests import checkpoint_of, damage, make_run, network_of
 
 from keisei import make_game
@@ -17,7 +18,7 @@ from keisei.evaluation import Player, play_match
 from keisei.policies import NeuralPolicy, RandomPolicy
 from keisei.training.checkpoint_store import CheckpointStore
 from keisei.training.players import find_checkpoint, find_run, game_of, load_player, load_players, resolver
-from keisei.training.run_directory import RunDirectory
+from keisei.training.run_directory import CONFIG, RunDirectory
 
 SPEC = make_game("tictactoe").spec
 
@@ -115,6 +116,15 @@ def test_the_network_plays_as_it_was_saved(run: RunDirectory, root: Path) -> Non
     assert by_text.games == play_match("tictactoe", None, saved, "random", 20, seed=3, record=True).games
     other = Player("a@20", NeuralPolicy(network_of(run, 5), SPEC, 0.5))
     assert by_text.games != play_match("tictactoe", None, other, "random", 20, seed=3, record=True).games
+
+
+def test_by_default_a_run_plays_as_in_its_own_evaluations(run: RunDirectory, root: Path) -> None:
+    for temperature in (0.0, 0.2):
+        settings = run.config() | {"evaluation": {"temperature": temperature}}
+        (run.path / CONFIG).write_text(yaml.safe_dump(settings))
+        player = load_player("a", SPEC, root)
+        assert isinstance(player.policy, NeuralPolicy)
+        assert player.policy.temperature == temperature
 
 
 def test_players_without_a_run_keep_their_names(run: RunDirectory, root: Path) -> None:

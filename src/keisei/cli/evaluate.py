@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 Games = Annotated[int, typer.Option(min=2, help="Games of each match, an even number.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed plays the same games.")]
-Temperature = Annotated[float, typer.Option(min=0, help="How freely networks play; 0 takes the best action.")]
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="How freely networks play; 0 takes the best action. By default as in their runs' own evaluations.",
+    ),
+]
 OpeningPlies = Annotated[
     int | None,
     typer.Option(min=0, help="Random plies before each pair of games; by default what suits the game."),
@@ -42,7 +48,7 @@ def evaluate(
     ] = None,
     games: Games = 100,
     seed: Seed = 0,
-    temperature: Temperature = 0.0,
+    temperature: Temperature = None,
     opening_plies: OpeningPlies = None,
     root: Root = Path("runs"),
     records: Annotated[
@@ -134,7 +140,7 @@ def _results(tally: Tally) -> str:
     return f"{tally.wins}-{tally.draws}-{tally.losses}"
 
 
-def _as_json(player: Player, matches: Sequence[MatchResult], temperature: float) -> dict[str, object]:
+def _as_json(player: Player, matches: Sequence[MatchResult], temperature: float | None) -> dict[str, object]:
     first = matches[0]
     return {
         "player": player.name,

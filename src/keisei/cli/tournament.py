@@ -34,7 +34,7 @@ def tournament(
     ],
     games: Games = 100,
     seed: Seed = 0,
-    temperature: Temperature = 0.0,
+    temperature: Temperature = None,
     opening_plies: OpeningPlies = None,
     root: Root = Path("runs"),
     as_json: Json = False,
@@ -55,7 +55,7 @@ def ladder(
     back: Annotated[int, typer.Option(min=1, help="How many earlier checkpoints each one meets.")] = 1,
     games: Games = 100,
     seed: Seed = 0,
-    temperature: Temperature = 0.0,
+    temperature: Temperature = None,
     opening_plies: OpeningPlies = None,
     root: Root = Path("runs"),
     save: Annotated[
@@ -86,7 +86,7 @@ def ladder(
         _save(directory, rungs[-1], result)
 
 
-def _entrants(texts: Sequence[str], root: Path, temperature: float) -> tuple[RunGame, list[Player]]:
+def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tuple[RunGame, list[Player]]:
     """The players behind the texts, and the game of the first run among them."""
     from keisei.policies.registry import PLAYERS
     from keisei.training.players import find_run, game_of, load_player, load_players

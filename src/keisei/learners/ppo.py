@@ -31,7 +31,7 @@ from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, masked_log_softmax
 
-JUDGED_AT_ONCE = 2048
+JUDGED_AT_ONCE = 512
 """Rows that ``PPO.judge`` looks at in one batch, so that a large slab takes no more memory than a small one."""
 
 
@@ -160,9 +160,12 @@ class PPO:
         self.network.eval()
         log_probs, values = np.zeros((2, len(actions)), np.float32)
         for start in range(0, len(actions), JUDGED_AT_ONCE):
+            # The last part is filled up: oneDNN would keep memory for every new size that it meets.
+            rows = np.arange(start, start + JUDGED_AT_ONCE) % len(actions)
+            _, chosen, valued = self._forward(packed[rows], actions[rows])
             part = slice(start, start + JUDGED_AT_ONCE)
-            _, chosen, valued = self._forward(packed[part], actions[part])
-            log_probs[part], values[part] = chosen.cpu().numpy(), valued.cpu().numpy()
+            count = len(actions[part])
+            log_probs[part], values[part] = chosen[:count].cpu().numpy(), valued[:count].cpu().numpy()
         return log_probs, values
 
     def _step(self, batch: Minibatch, progress: float) -> Losses:

@@ -6,7 +6,8 @@
     RUN@42                      the checkpoint of an update; also RUN@update-000000042
     RUN/checkpoints/NAME        a checkpoint's directory
 
-The network is built by the run's own configuration, so nothing else needs to be known about it.
+The network is built by the run's own configuration, so nothing else needs to be known about it. It plays at the
+temperature of the run's own evaluations, unless another is named.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def game_of(text: str, root: Path = RUNS) -> RunGame:
     return _game(run_config(_locate(text, root)[0]))
 
 
-def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float = 0.0) -> Player:
+def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float | None = None) -> Player:
     """The player that a text names, for a game of this spec: one of ``PLAYERS``, or a network. A network goes by
     its run and update, as in ``first@42``, which is also a text that names it."""
     policy = named_player(text, spec)
@@ -89,7 +90,7 @@ def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float
     return Player(f"{_shown(run, root)}@{_number(found.path)}", _policy(run, found, spec, temperature))
 
 
-def load_players(run: RunDirectory, spec: GameSpec, temperature: float = 0.0) -> list[Player]:
+def load_players(run: RunDirectory, spec: GameSpec, temperature: float | None = None) -> list[Player]:
     """All checkpoints of a run, oldest first, by the names that they have in ``run.db``. Those that
     cannot be read are told in the log and left out."""
     players = []
@@ -104,7 +105,7 @@ def load_players(run: RunDirectory, spec: GameSpec, temperature: float = 0.0) ->
     return players
 
 
-def resolver(root: Path = RUNS, temperature: float = 0.0) -> Resolver:
+def resolver(root: Path = RUNS, temperature: float | None = None) -> Resolver:
     """Lets ``play_match`` and tournaments take runs and checkpoints by their texts."""
 
     def resolve(text: str, spec: GameSpec) -> Policy:
@@ -158,7 +159,7 @@ def _number(path: Path) -> str:
     return f"{update}-{attempt}" if attempt else str(update)
 
 
-def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float) -> Policy:
+def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float | None) -> Policy:
     config = run_config(run)
     trained = _game(config).spec
     if _seen(trained) != _seen(spec):
@@ -170,7 +171,7 @@ def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float)
         load_model(network, found.checkpoint.tensors.get("model", {}))
     except CheckpointError as error:
         raise CheckpointError(f"{found.path} does not fit {run.path / CONFIG}: {error}") from error
-    return NeuralPolicy(network, spec, temperature)
+    return NeuralPolicy(network, spec, config.evaluation.temperature if temperature is None else temperature)
 
 
 def _game(config: TrainConfig) -> RunGame:
