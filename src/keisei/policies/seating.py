@@ -61,19 +61,19 @@ class Seating(Settings):
         """Which policy decides for each row. A game keeps its opponent from the first ply to the last, and
         the learner moves on by one seat with each game that is played in a slot of the batch."""
         assignment = np.zeros(len(rows), np.int16)
-        if self.opponents or self.opening_plies:
-            key = (seed, rows.game.astype(np.int64) + first_game, rows.episode, 0)
-            if self.opponents:
-                learners = rows.seat == (key[1] + rows.episode) % seats
-                assignment[:] = np.where(
-                    learners, 0, self._opponents_of(keyed_uniform(*key, Stream.OPPONENT))
-                )
-            opening = keyed_uniform(*key, Stream.OPENING) * (self.opening_plies + 1)
-            assignment[rows.ply < opening.astype(np.int64)] = len(self.opponents) + 1
+        game = rows.game.astype(np.int64) + first_game
+        if self.opponents:
+            uniforms = keyed_uniform(seed, game, rows.episode, 0, Stream.OPPONENT)
+            learners = rows.seat == (game + rows.episode) % seats
+            assignment[:] = np.where(learners, 0, self._by_share(uniforms))
+        if self.opening_plies:
+            uniforms = keyed_uniform(seed, game, rows.episode, 0, Stream.OPENING)
+            length = (uniforms * (self.opening_plies + 1)).astype(np.int64)
+            assignment[rows.ply < length] = len(self.opponents) + 1
         return assignment
 
-    def _opponents_of(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """By its share, the opponent of each game; 0 where the learner plays against itself."""
+    def _by_share(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The opponent of each game; 0 where the learner plays against itself."""
         shares = np.cumsum([opponent.share for opponent in self.opponents])
         if abs(shares[-1] - 1) <= _ROUNDING:
             shares[-1] = 1  # ten shares of 0.1 leave no game over
