@@ -2,13 +2,12 @@
 
 Times are for one position. A network plays with a batch of 64 or 256 positions, and is asked for the logits of all
 actions, or of the legal ones alone. It learns from minibatches of 1024, as PPO does: unpacking positions, losses,
-gradients, Adam. The residual network is measured with both orders of memory.
+gradients, Adam, on one thread and on all cores. The residual network is measured with both orders of memory.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -25,11 +24,15 @@ from keisei.experience.rollout import Minibatch
 from keisei.games import Game, make_game
 from keisei.games.contract import ByteArray, IntArray
 from keisei.learners.ppo import PPO, PPOConfig
-from keisei.parallel.torch_threads import torch_threads
+from keisei.parallel.config import usable_cores
+from keisei.parallel.freed_memory import keep_freed_memory
+from keisei.parallel.torch_threads import single_threaded
 from keisei.policies import ActorCritic, ResidualNet, build_network
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.sampling import legal_counts
 
+WIDTH = 110
+"""Of the table; a terminal may be narrower, but a file need not be."""
 GAMES, EVERY, ROWS = 64, 8, 1024
 SECONDS = 0.2
 MICROSECONDS = 1e6
@@ -48,6 +51,9 @@ FULLY_CONNECTED: dict[str, dict[str, Any]] = {
     "gather 256": {"network": "gather", "hidden_dim": 256},
     "gather 512": {"network": "gather", "hidden_dim": 512},
 }
+SLIM: dict[str, dict[str, Any]] = {
+    f"slim {channels}x2": {"network": "slim", "channels": channels, "blocks": 2} for channels in (16, 32, 64)
+}
 RESIDUAL: dict[str, dict[str, Any]] = {
     f"residual {channels}x2{note}": {"network": network, "channels": channels, "blocks": 2}
     for channels in (16, 32, 64)
@@ -65,12 +71,13 @@ class NetworksReport:
 
 
 def run(*, game: str, rounds: int, as_json: bool, console: Console) -> None:
+    keep_freed_memory()
     positions = make_game(game, batch=GAMES, seed=1)
     batch = _minibatch(positions)
-    planes = len(positions.spec.observation.shape) == 3
+    for_planes = SLIM | RESIDUAL if len(positions.spec.observation.shape) == 3 else {}
     networks = {
         name: build_network(config, positions.spec, seed=1)
-        for name, config in (FULLY_CONNECTED | RESIDUAL if planes else FULLY_CONNECTED).items()
+        for name, config in (FULLY_CONNECTED | for_planes).items()
     }
     contenders = {
         (name, task): contender
@@ -88,6 +95,8 @@ def run(*, game: str, rounds: int, as_json: bool, console: Console) -> None:
     if as_json:
         console.print_json(json.dumps(asdict(report)))
     else:
+        if not console.is_terminal:
+            console.width = max(console.width, WIDTH)
         console.print(_table(report))
 
 
@@ -108,22 +117,21 @@ def _table(report: NetworksReport) -> Table:
 def _tasks(network: ActorCritic, game: Game, batch: Minibatch) -> dict[str, Contender]:
     observations, legal = game.unpack(batch.packed)
     inputs, actions = torch.from_numpy(observations), torch.from_numpy(legal_actions(legal))
-    learn = partial(_learn, PPO(network, game, PPOConfig()), batch)
     tasks: dict[str, Callable[[], int]] = {
         "play 64": partial(_play, network, inputs[:64]),
         "play 256": partial(_play, network, inputs[:256]),
         "play 256, legal only": partial(_play, network, inputs[:256], actions[:256]),
-        "learn, 1 thread": learn,
+        "learn, 1 thread": partial(_learn, PPO(network, game, PPOConfig()), batch),
     }
-    cores = os.cpu_count() or 1
-    contenders: dict[str, Contender] = {task: partial(_rate, work, 1) for task, work in tasks.items()}
+    cores = usable_cores()
     if cores > 1:
-        contenders[f"learn, {cores} threads"] = partial(_rate, learn, cores)
-    return contenders
+        learner = PPO(network, game, PPOConfig(), threads=cores)
+        tasks[f"learn, {cores} threads"] = partial(_learn, learner, batch)
+    return {task: partial(_rate, work) for task, work in tasks.items()}
 
 
-def _rate(work: Callable[[], int], threads: int, seconds: float) -> float:
-    with torch_threads(threads):
+def _rate(work: Callable[[], int], seconds: float) -> float:
+    with single_threaded():
         work()  # a first time, so that what it needs is in the cache and its threads are there
         return rate_of(work, seconds)
 
@@ -135,10 +143,7 @@ def _play(network: ActorCritic, observations: Tensor, actions: Tensor | None = N
 
 
 def _learn(learner: PPO, batch: Minibatch) -> int:
-    loss = learner.losses(batch).total(learner.config, learner.entropy_weight(progress=0))
-    learner.optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    learner.optimizer.step()
+    learner.step(batch, progress=0)
     return len(batch)
 
 

@@ -91,7 +91,7 @@ def test_value_loss_plain_and_clipped() -> None:
 def test_a_loss_that_is_no_number_is_an_error() -> None:
     ppo = learner(torch.zeros(2, 9), [math.nan, 0.0])
     with pytest.raises(LearningError, match=r"diverged.*ppo\.learning_rate"):
-        ppo._step(two_rows(), 0.0)
+        ppo.step(two_rows(), 0.0)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def learned(game: str, model: dict[str, Any], threads: int, rows: int) -> torch.
     learner = PPO(network, unpacking, PPOConfig(), threads=threads)
     batch = minibatch(game, rows)
     for _ in range(3):
-        learner._step(batch, 0.0)
+        learner.step(batch, 0.0)
     return torch.cat([weight.detach().flatten() for weight in network.parameters()])
 
 
@@ -63,7 +63,7 @@ def test_a_step_is_the_plain_step_of_adam(network: str, threads: int) -> None:
     )
     adam = torch.optim.Adam(plain.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=False)
     for _ in range(3):
-        ours._step(batch, 0.0)
+        ours.step(batch, 0.0)
         adam.zero_grad()
         plain.losses(batch).total(config, config.entropy_weight).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(plain.network.parameters(), config.max_grad_norm)

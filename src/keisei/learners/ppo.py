@@ -146,7 +146,7 @@ class PPO:
             for batch in buffer.minibatches(
                 config.minibatch_size, self._seed, self.updates * config.epochs + epoch
             ):
-                reports.append(self._step(self._normalised(batch), progress))
+                reports.append(self.step(self._normalised(batch), progress))
             if config.target_kl is not None and float(reports[-1].approx_kl) > 1.5 * config.target_kl:
                 break
         self.network.eval()
@@ -168,7 +168,7 @@ class PPO:
             log_probs[part], values[part] = chosen[:count].cpu().numpy(), valued[:count].cpu().numpy()
         return log_probs, values
 
-    def _step(self, batch: Minibatch, progress: float) -> Losses:
+    def step(self, batch: Minibatch, progress: float) -> Losses:
         """One step of the optimiser. Every thread works on its part of the rows; a mean over all rows is the mean
         over the parts, weighted by their sizes."""
         weight = self.entropy_weight(progress)
