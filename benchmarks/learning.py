@@ -103,9 +103,7 @@ def run(
     for preset in presets or list(GOALS):
         for seed in range(seeds):
             overrides = [f"run.seed={seed}", *length_overrides(None, minutes)]
-            found.append(
-                _learn(preset, preset, overrides, GOALS.get(preset, (Goal("random"),)), games, keep, console)
-            )
+            found.append(_learn(preset, preset, overrides, _goals(preset), games, keep, console))
     _show("What the presets learn", found, as_json, console)
 
 
@@ -125,8 +123,13 @@ def compare_modes(preset: str, steps: int, games: int, *, as_json: bool, console
     found = []
     for mode in ("sync", "async"):
         overrides = [f"parallel.mode={mode}", *QUIET, *length_overrides(steps, None)]
-        found.append(_learn(mode, preset, overrides, GOALS[preset], games, None, console))
+        found.append(_learn(mode, preset, overrides, _goals(preset), games, None, console))
     _show(f"{preset}: both loops after {steps:,} transitions", found, as_json, console)
+
+
+def _goals(preset: str) -> tuple[Goal, ...]:
+    """A settings file of one's own is measured against random alone."""
+    return GOALS.get(preset, (Goal("random"),))
 
 
 def _learn(

@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import json
 import multiprocessing
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +13,6 @@ from typer.testing import CliRunner
 
 from keisei.cli.main import app
 from keisei.policies.networks import ModelConfig
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _from_the_checkout() -> Iterator[None]:
-    """``benchmarks`` is no part of the package; the command adds the project's folder to the path itself."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(ROOT), *sys.path])
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +13,6 @@ from rich.console import Console
 from keisei.errors import KeiseiError
 from keisei.parallel.config import usable_cores
 
-ROOT = Path(__file__).resolve().parents[2]
 TINY = (
     "run.rollout=128",
     "run.learner_threads=1",
@@ -25,14 +21,6 @@ TINY = (
     "parallel.seating.opening_plies=0",
     "parallel.games_per_worker=8",
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _from_the_checkout() -> Iterator[None]:
-    """``benchmarks`` is no part of the package; the command adds the project's folder to the path itself."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(ROOT), *sys.path])
-        yield
 
 
 def measured(as_json: bool) -> str:
