@@ -10,6 +10,8 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measure import widen
+
 Group = Literal["keisei", "limit", "baseline", "peer"]
 
 FORWARD = "forward"
@@ -144,13 +146,8 @@ def _at_least(name: str, wanted: float, reached: float) -> Target:
     return Target(name, wanted, reached, reached >= wanted)
 
 
-WIDTH = 110
-"""Of the tables; a terminal may be narrower, but a file need not be."""
-
-
 def show(report: CollectReport, console: Console) -> None:
-    if not console.is_terminal:
-        console.width = max(console.width, WIDTH)
+    widen(console)
     for game in dict.fromkeys(result.game for result in report.results):
         for policy in (NETWORK, RANDOM):
             rows = [r for r in report.results if (r.game, r.policy) == (game, policy)]

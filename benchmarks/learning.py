@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import machine
+from benchmarks.measure import machine, widen
 from keisei.evaluation import play_match, score_interval
 from keisei.evaluation.matches import Player
 from keisei.evaluation.statistics import elo_difference
@@ -29,8 +29,6 @@ from keisei.training.events import Evaluation, Update
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
-WIDE = 130
-"""Columns of the table, where no terminal says how many there are."""
 QUIET = ("evaluation.every=0", "evaluation.games=2")
 """For comparisons: no minutes go into matches before the end. Presets are trained as they are."""
 
@@ -202,8 +200,7 @@ def _show(title: str, found: Sequence[Learned], as_json: bool, console: Console)
         document = {"machine": machine(), "title": title, "runs": [asdict(learned) for learned in found]}
         console.print_json(json.dumps(document))
         return
-    if not console.is_terminal:
-        console.width = max(console.width, WIDE)
+    widen(console)
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for heading in (
         "Run",

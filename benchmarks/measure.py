@@ -19,6 +19,16 @@ Contender = Callable[[float], float]
 """Works for about so many seconds and gives its rate per second."""
 
 
+WIDTH = 130
+"""Of tables in a file; a terminal may be narrower, but a file need not be."""
+
+
+def widen(console: Console) -> None:
+    """Give tables room where no terminal limits it."""
+    if not console.is_terminal:
+        console.width = max(console.width, WIDTH)
+
+
 def race(
     contenders: Mapping[str, Contender], seconds: float, rounds: int, console: Console
 ) -> dict[str, float]:

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from benchmarks.measure import Contender, machine, race, rate_of
+from benchmarks.measure import Contender, machine, race, rate_of, widen
 from keisei.experience.rollout import Minibatch
 from keisei.games import Game, make_game
 from keisei.games.contract import ByteArray, IntArray
@@ -31,8 +31,6 @@ from keisei.policies import ActorCritic, ResidualNet, build_network
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.sampling import legal_counts
 
-WIDTH = 110
-"""Of the table; a terminal may be narrower, but a file need not be."""
 GAMES, EVERY, ROWS = 64, 8, 1024
 SECONDS = 0.2
 MICROSECONDS = 1e6
@@ -95,8 +93,7 @@ def run(*, game: str, rounds: int, as_json: bool, console: Console) -> None:
     if as_json:
         console.print_json(json.dumps(asdict(report)))
     else:
-        if not console.is_terminal:
-            console.width = max(console.width, WIDTH)
+        widen(console)
         console.print(_table(report))
 
 

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.measure import machine
+from benchmarks.measure import machine, widen
 from keisei.errors import KeiseiError
 from keisei.parallel.config import usable_cores
 from keisei.training.presets import load_preset, preset_names
@@ -29,8 +29,6 @@ from keisei.training.settings import TrainConfig
 
 WORKERS = 2
 PRESETS = ("shogi-quickstart", "connect-four-ppo")
-WIDTH = 110
-"""Of the tables; a terminal may be narrower, but a file need not be."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +170,7 @@ def _same_weights(results: Sequence[Result]) -> bool:
 
 
 def _show(report: TrainingReport, console: Console) -> None:
-    if not console.is_terminal:
-        console.width = max(console.width, WIDTH)
+    widen(console)
     for preset, speedups in report.speedups.items():
         results = [result for result in report.results if result.preset == preset]
         console.print(_table(preset, results))
