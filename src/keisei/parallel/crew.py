@@ -126,6 +126,8 @@ class Member:
     started_at: float = 0.0
     ready: bool = False
     """Has built its games since it was started."""
+    asks: bool = False
+    """Waits for decisions of the manager: it makes no step, and is not to blame."""
     _steps_seen: int = -1
     _progress_at: float = 0.0
 
@@ -179,7 +181,7 @@ class Member:
         steps, now = int(self.memory.control[0]), time.monotonic()
         if not self.ready:
             self._steps_seen, self._progress_at = steps, self.started_at
-        elif steps != self._steps_seen or not self.orders:
+        elif steps != self._steps_seen or not self.orders or self.asks:
             self._steps_seen, self._progress_at = steps, now
         return now - self._progress_at
 

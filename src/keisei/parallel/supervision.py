@@ -43,8 +43,9 @@ class Supervisor:
             self._act_on(member, event)
         if self._inference is not None:
             for member in self._inference.answer(self._communicator.members):
-                self._communicator.answer(member)
+                member.asks = False
                 member.watch_anew()
+                self._communicator.answer(member)
         now = time.monotonic()
         for member in self._communicator.members:
             if member.needs_successor and now >= member.retry_at:
@@ -72,7 +73,7 @@ class Supervisor:
             case Question():
                 if self._inference is not None:
                     self._inference.note(member, event)
-                    member.watch_anew()  # it waits for us now, however long we take
+                    member.asks = True
             case ResetDone():
                 member.reset_done(event.epoch)
             case Death():
@@ -93,7 +94,7 @@ class Supervisor:
         self._timeline.slab(record)
 
     def _bury(self, member: Member, death: Death) -> None:
-        member.handle = None
+        member.handle, member.asks = None, False
         if self._inference is not None:
             self._inference.forget(member)
         self._timeline.mark(f"worker {member.worker}", "died")
