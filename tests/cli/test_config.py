@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
 from keisei.config import parse_settings
+from keisei.runs.directory import RunDirectory
 from keisei.training.presets import load_preset, preset_names
-from keisei.training.run_directory import RunDirectory
 from keisei.training.settings import TrainConfig
 
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from keisei.cli.main import app
 from keisei.evaluation import elo_difference, likelihood_of_superiority, play_match, score_interval
 from keisei.games.shogi import kif
+from keisei.runs.directory import RunDirectory
 from keisei.training.players import resolver
-from keisei.training.run_directory import RunDirectory
 
 
 @pytest.fixture

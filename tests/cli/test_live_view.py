@@ -21,8 +21,8 @@ from rich.console import Console
 from keisei.cli.live_view import Heading, LiveView, TrainingPicture, make_view, render_still, sparkline
 from keisei.cli.plain_view import KEPT, PlainView, RunHistory, clock, one_line
 from keisei.learners.ppo import UpdateReport
+from keisei.runs.rows import EvaluationRow
 from keisei.training.events import Collection, Counters, Evaluation, GameSummary, Saved, Update
-from keisei.training.run_records import EvaluationRow
 
 HEADING = Heading(
     run=Path("runs/first"), game="shogi", network="resnet 6x64", parameters=1_234_567, workers=4,

@@ -17,9 +17,9 @@ from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
 from keisei.interfaces.svg_charts import COLOURS
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory
-from keisei.training.run_records import EvaluationRow
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
+from keisei.runs.rows import EvaluationRow
 
 CONFIG: dict[str, Any] = {
     "env": {"game": "connect-four"},

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory, RunState
-from keisei.training.run_records import EvaluationRow
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory, RunState
+from keisei.runs.rows import EvaluationRow
 
 CONFIG: dict[str, Any] = {"env": {"game": "tictactoe"}, "run": {"seed": 3}}
 

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory
-from keisei.training.run_records import EvaluationRow
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
+from keisei.runs.rows import EvaluationRow
 
 RUNGS = ["update-000000010", "update-000000020", "update-000000030", "update-000000040"]
 

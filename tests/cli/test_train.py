@@ -19,9 +19,9 @@ from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
 from keisei.errors import RunDatabaseError
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory, RunState, list_runs
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory, RunState, list_runs
 
 TINY: Mapping[str, Any] = {
     "env": {"game": "tictactoe"},
@@ -261,7 +261,7 @@ def test_a_signal_saves_and_leaves(tmp_path: Path, tiny: str, number: signal.Sig
     assert output.splitlines()[-1] == f"Go on with it: keisei train {run.path}"
     assert "Traceback" not in output
     assert run.status().state is RunState.INTERRUPTED
-    found = CheckpointStore(run.checkpoints, read_only=True).latest()
+    found = CheckpointArchive(run.checkpoints, read_only=True).latest()
     assert found is not None
     assert found.skipped == ()
     assert found.checkpoint.update == updates_of(run) >= 2
@@ -277,7 +277,7 @@ def test_kill_9_leaves_no_process_and_the_run_goes_on(tmp_path: Path, tiny: str)
         until(lambda: not any(map(is_running, children)))
     run = RunDirectory.open(tmp_path / "tiny")
     assert run.status().state is RunState.INTERRUPTED
-    found = CheckpointStore(run.checkpoints, read_only=True).latest()
+    found = CheckpointArchive(run.checkpoints, read_only=True).latest()
     assert found is not None
     steps = int(found.checkpoint.counters["transitions"]) + 256
     result = train(tmp_path, "tiny", "--steps", str(steps), "--set", "parallel.backend=inline")
@@ -348,7 +348,7 @@ def test_an_update_that_does_not_end_is_given_up(tmp_path: Path, tiny: str, stuc
     assert process.returncode == 130, output
     assert "the update is given up" in output
     assert f"Go on with it: keisei train {tmp_path / 'tiny'}" in output
-    found = CheckpointStore(tmp_path / "tiny" / "checkpoints", read_only=True).latest()
+    found = CheckpointArchive(tmp_path / "tiny" / "checkpoints", read_only=True).latest()
     assert found is not None
     assert found.checkpoint.update == 2
     until(lambda: not any(map(is_running, children)))

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from keisei.cli.main import app
-from keisei.training import verification
+from keisei.proving import same_weights
 
 SMALL = ["verify", "--game", "tictactoe", "--workers", "2", "--games", "4", "--rounds", "2"]
 
@@ -74,7 +74,7 @@ TRAINING = ["verify", "--training", "--rounds", "2", "--kills", "0"]
 @pytest.fixture
 def nobody_kills_the_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each kill takes seconds."""
-    monkeypatch.setattr(verification, "TRAINER_KILLS", 0)
+    monkeypatch.setattr(same_weights, "TRAINER_KILLS", 0)
 
 
 @pytest.mark.usefixtures("nobody_kills_the_trainer")

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import gc
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-# Worker processes take over this path, and find the games of the tests on it.
-sys.path.insert(0, str(Path(__file__).parent))
-
 from games_for_tests import keisei_mappings, worker_processes
 
 

@@ -12,7 +12,7 @@ import torch
 from games_for_tests import BACKENDS, RELAY, digests, manager_of, pids_of
 
 from keisei.errors import WorkerStartError
-from keisei.parallel.torch_threads import torch_threads
+from keisei.machine.torch_threads import torch_threads
 
 NETWORK = {"hidden_dim": 16}
 OPPONENTS = {"opponents": [{"policy": "random", "share": 0.6}], "opening_plies": 2}

@@ -14,10 +14,10 @@ import torch._dynamo  # noqa: F401
 from checkpoints_for_tests import forked
 from training_for_tests import tiny, train
 
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.directory import RunDirectory, RunState
 from keisei.training.callbacks import Callback
-from keisei.training.checkpoint_store import CheckpointStore
 from keisei.training.events import Started, Update
-from keisei.training.run_directory import RunDirectory, RunState
 
 MOST_UPDATES = 3
 """That a trainer makes before it is killed."""
@@ -81,7 +81,7 @@ class Killer:
     def _newest(self, run: RunDirectory, safe: int) -> int:
         """The newest checkpoint is whole, and nothing that was safe has been lost."""
         assert run.status().state in (RunState.CREATED, RunState.INTERRUPTED, RunState.FINISHED)
-        found = CheckpointStore(run.checkpoints, read_only=True).latest()
+        found = CheckpointArchive(run.checkpoints, read_only=True).latest()
         update = -1 if found is None else found.checkpoint.update
         assert found is None or found.skipped == ()
         assert update >= safe

@@ -12,8 +12,8 @@ from training_for_tests import TINY, Recorder, tiny
 
 import keisei
 from keisei.errors import ConfigError, RunError, RunExistsError, RunLockedError
+from keisei.runs.directory import RunDirectory, list_runs
 from keisei.training.api import length_overrides, plan_run
-from keisei.training.run_directory import RunDirectory, list_runs
 from keisei.training.settings import TrainConfig
 
 FIRST = (

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from training_for_tests import SLUGGISH, After, Recorder, Sluggish, checkpoints, train
 
+from keisei.runs.checkpoint import load_checkpoint
+from keisei.runs.directory import RunState
+from keisei.runs.state_tensors import load_model, weights_digest
 from keisei.training import trainer
 from keisei.training.callbacks import Callback
-from keisei.training.checkpoints import load_checkpoint
 from keisei.training.events import Saved
 from keisei.training.interruption import Interruption, UpdateAbandoned
-from keisei.training.run_directory import RunState
-from keisei.training.state_tensors import load_model, weights_digest
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

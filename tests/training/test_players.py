@@ -16,9 +16,9 @@ from keisei import make_game
 from keisei.errors import CheckpointError, ConfigError, RunError
 from keisei.evaluation import Player, play_match
 from keisei.policies import NeuralPolicy, RandomPolicy
-from keisei.training.checkpoint_store import CheckpointStore
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.directory import CONFIG, RunDirectory
 from keisei.training.players import find_checkpoint, find_run, game_of, load_player, load_players, resolver
-from keisei.training.run_directory import CONFIG, RunDirectory
 
 SPEC = make_game("tictactoe").spec
 
@@ -97,7 +97,7 @@ def test_without_a_best_one_a_run_is_its_latest(root: Path) -> None:
 
 
 def test_a_second_attempt_at_an_update_is_the_one_that_counts(run: RunDirectory, root: Path) -> None:
-    CheckpointStore(run.checkpoints, keep=100).save(checkpoint_of(run, 10))
+    CheckpointArchive(run.checkpoints, keep=100).save(checkpoint_of(run, 10))
     assert find_checkpoint("a@10", root).name == "update-000000010-1"
     assert load_player("a@10", SPEC, root).name == "a@10-1"
     assert find_checkpoint("a@10-1", root).name == "update-000000010-1"

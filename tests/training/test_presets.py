@@ -11,8 +11,8 @@ from training_for_tests import TINY, tiny
 from keisei.config import parse_settings
 from keisei.errors import ConfigError
 from keisei.policies.networks import build_network
+from keisei.runs.directory import RunDirectory
 from keisei.training.presets import find_source, load_preset, preset_names
-from keisei.training.run_directory import RunDirectory
 from keisei.training.settings import TrainConfig
 
 ROOT = Path(__file__).parent.parent.parent

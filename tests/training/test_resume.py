@@ -23,12 +23,12 @@ from training_for_tests import (
 )
 
 from keisei.errors import CheckpointError
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory, RunState
+from keisei.runs.log import read_log
 from keisei.training.callbacks import StopTraining
 from keisei.training.interruption import Interruption
 from keisei.training.publishing import MOVED_ENOUGH
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory, RunState
-from keisei.training.run_log import read_log
 from keisei.training.trainer import Trainer, TrainResult
 
 

@@ -10,8 +10,8 @@ from runs_for_tests import make_run
 
 from keisei.errors import RunLockedError
 from keisei.evaluation import Pairing, Tally, rate
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_records import EvaluationRow
+from keisei.runs.database import RunDatabase
+from keisei.runs.rows import EvaluationRow
 from keisei.training.standings import pairings_of, rate_run, save_ratings
 
 

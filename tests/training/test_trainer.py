@@ -24,15 +24,15 @@ from training_for_tests import (
 
 from keisei.errors import ConfigError, LearningError
 from keisei.games.shogi import kif
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import load_checkpoint
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory, RunState
+from keisei.runs.log import read_log
+from keisei.runs.metrics import TAGS
+from keisei.runs.rows import EvaluationRow, GameRow, RatingRow
 from keisei.training.callbacks import Callback, StopTraining
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpoints import load_checkpoint
 from keisei.training.events import Counters, Started
-from keisei.training.metrics import TAGS
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory, RunState
-from keisei.training.run_log import read_log
-from keisei.training.run_records import EvaluationRow, GameRow, RatingRow
 from keisei.training.self_play import Pace
 from keisei.training.trainer import Trainer, TrainResult
 
@@ -332,7 +332,7 @@ def test_a_run_that_diverges_says_so_and_keeps_what_it_had(tmp_path: Path) -> No
     run = RunDirectory.open(tmp_path / "run")
     assert run.status().state is RunState.FAILED
     assert "LearningError" in run.status().detail
-    found = CheckpointStore(run.checkpoints, read_only=True).latest()
+    found = CheckpointArchive(run.checkpoints, read_only=True).latest()
     assert found is not None
     assert found.skipped == ()
 

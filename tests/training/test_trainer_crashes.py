@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from training_for_tests import Recorder, checkpoints, curves, train
 
-from keisei.training import checkpointer
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.directory import RunDirectory, RunState
+from keisei.runs.log import read_log
+from keisei.training import autosave
 from keisei.training.callbacks import Callback
-from keisei.training.checkpoint_store import CheckpointStore
 from keisei.training.events import Update
-from keisei.training.run_directory import RunDirectory, RunState
-from keisei.training.run_log import read_log
 
 HERE = Path(__file__).parent
 
@@ -30,7 +30,7 @@ def killed(root: Path, kills: int, *settings: str) -> tuple[int, set[int], set[s
     from a process of its own, which has torch but no thread and no test runner."""
     root.mkdir()
     script = (
-        f"import json, sys; sys.path.insert(0, {str(HERE)!r})\n"
+        f"import json, sys; sys.path[:0] = {[str(HERE), str(HERE.parent / 'runs')]!r}\n"
         "from crashes_for_tests import *\n"
         f"killer = Killer(Path({str(root)!r}), *{settings!r})\n"
         f"killer.kill({kills})\n"
@@ -133,7 +133,7 @@ def test_a_run_that_ends_on_a_full_disk_goes_on_from_the_last_whole_checkpoint(t
 def test_a_checkpoint_that_failed_is_tried_again_before_its_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpointer, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(autosave, "RETRY_SECONDS", 0.0)
     recorder, disk = Recorder(), FullFor(3, 4)
     settings = (*LARGE, "run.checkpoint_every=3", "run.checkpoint_minutes=1000", "run.steps=1536")
     try:
@@ -151,10 +151,10 @@ def test_a_best_that_can_not_be_marked_does_not_stop_the_training(
     def full(link: Path, target: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("keisei.training.checkpoint_store.replace_link", full)
+    monkeypatch.setattr("keisei.runs.archive.replace_link", full)
     recorder = Recorder()
     result = train(tmp_path, "evaluation={every: 512, games: 2, opponents: [random]}", callbacks=[recorder])
     assert result.outcome == "finished"
     assert [evaluation.is_best for evaluation in recorder.evaluations] == [False, False]
     assert any("as best: No space left" in message for _, message in recorder.notes)
-    assert CheckpointStore(result.run.checkpoints, read_only=True).best() is None
+    assert CheckpointArchive(result.run.checkpoints, read_only=True).best() is None

@@ -12,13 +12,13 @@ from typing import Any
 from keisei.config import apply_overrides, parse_settings
 from keisei.games.randomness import KeyedRandom
 from keisei.games.tictactoe import TicTacToe
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import checkpoint_rank
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpoints import checkpoint_rank
 from keisei.training.events import Evaluation, Saved, Started, Update
 from keisei.training.interruption import Interruption
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
@@ -113,7 +113,7 @@ def raising(error: Exception) -> Callable[[], None]:
 
 def checkpoints(run: RunDirectory) -> list[int]:
     """The updates that lie on disk."""
-    paths = CheckpointStore(run.checkpoints, read_only=True).paths()
+    paths = CheckpointArchive(run.checkpoints, read_only=True).paths()
     return [rank[0] for path in paths if (rank := checkpoint_rank(path.name))]
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from keisei.runs.rows import EvaluationRow
     from keisei.training.events import Counters, Evaluation, GameSummary, Saved, Update
-    from keisei.training.run_records import EvaluationRow
 
 KEPT = 50
 """Updates, evaluations of an opponent and notes that are remembered."""

@@ -19,9 +19,9 @@ from keisei.games.options import did_you_mean
 from keisei.interfaces.charts import Heading, Panel, Picture, Point, Series, x_ticks
 from keisei.interfaces.svg_charts import COLOURS, svg
 from keisei.interfaces.terminal_charts import TerminalPicture
-from keisei.training.durable_files import replace_file
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import CONFIG, RunDirectory, list_runs
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import CONFIG, RunDirectory, list_runs
+from keisei.runs.durable_files import replace_file
 
 ELAPSED = "time/time_elapsed"
 ENTROPY = "train/entropy_loss"

@@ -17,9 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from keisei.errors import KeiseiError
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory, RunState, list_runs
-from keisei.training.run_records import EvaluationRow
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory, RunState, list_runs
+from keisei.runs.rows import EvaluationRow
 
 _STYLES = {
     RunState.RUNNING: "green",

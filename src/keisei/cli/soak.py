@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from keisei.parallel.audit import Findings
-    from keisei.parallel.disturbance import Toll
-    from keisei.parallel.soak import SoakReport
+    from keisei.proving.audit import Findings
+    from keisei.proving.disturbance import Toll
+    from keisei.proving.soak import SoakReport
 
 
 class SoakMode(StrEnum):
@@ -45,7 +45,7 @@ def soak(
 
     Ctrl-C ends it early, with the report so far.
     """
-    from keisei.parallel import soak as room
+    from keisei.proving import soak as room
 
     logging.getLogger("keisei.parallel").setLevel(logging.ERROR)  # workers that die are the point of it
     modes: dict[SoakMode, tuple[room.Mode, ...]] = {

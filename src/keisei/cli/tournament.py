@@ -19,8 +19,8 @@ from keisei.errors import ConfigError, RunLockedError
 
 if TYPE_CHECKING:
     from keisei.evaluation import MatchPlan, MatchResult, Player, Rating, Tournament
+    from keisei.runs.directory import RunDirectory
     from keisei.training.players import RunGame
-    from keisei.training.run_directory import RunDirectory
 
 
 def tournament(
@@ -150,7 +150,7 @@ def _as_json(result: Tournament, ratings: Sequence[Rating]) -> dict[str, object]
 
 def _check_idle(run: RunDirectory) -> None:
     """Before anything is played; the lock is taken when there is something to write."""
-    from keisei.training.run_directory import RunState
+    from keisei.runs.directory import RunState
 
     status = run.status()
     if status.state is RunState.RUNNING:
@@ -161,7 +161,7 @@ def _check_idle(run: RunDirectory) -> None:
 
 
 def _save(run: RunDirectory, newest: str, result: Tournament) -> None:
-    from keisei.training.checkpoints import checkpoint_rank
+    from keisei.runs.checkpoint import checkpoint_rank
     from keisei.training.standings import save_ratings
 
     rank = checkpoint_rank(newest)

@@ -19,9 +19,9 @@ from rich.text import Text
 from keisei.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keisei.parallel.verification import Observer, Run, VerifyReport, VerifySettings
+    from keisei.proving.same_experience import Observer, Run, VerifyReport, VerifySettings
+    from keisei.proving.same_weights import TrainingReport
     from keisei.training.settings import TrainConfig
-    from keisei.training.verification import TrainingReport
 
 SHOWN_DIGITS = 24
 """Of the 64 of a digest of weights, so that the table fits a terminal; --json has all of them."""
@@ -68,7 +68,7 @@ def verify(
         same = _verify_training(settings, rounds or 4, 4 if kills is None else kills, as_json)
     else:
         _refuse(ctx, ("config",), "without --training")
-        from keisei.parallel.verification import VerifySettings
+        from keisei.proving.same_experience import VerifySettings
 
         collected = VerifySettings(
             game=game, workers=workers or 4, games=games, rounds=rounds or 20, seed=seed, network=network,
@@ -87,7 +87,7 @@ def _refuse(ctx: typer.Context, options: Iterable[str], when: str) -> None:
 
 
 def _verify_collection(settings: VerifySettings, as_json: bool) -> bool:
-    from keisei.parallel.verification import verify
+    from keisei.proving.same_experience import verify
 
     with _progress() as observe:
         report = verify(settings, observe)
@@ -99,8 +99,8 @@ def _verify_collection(settings: VerifySettings, as_json: bool) -> bool:
 
 
 def _training_config(target: str | None, game: str, workers: int, games: int, seed: int) -> TrainConfig:
+    from keisei.proving.same_weights import small_config
     from keisei.training.presets import find_source
-    from keisei.training.verification import small_config
 
     if target is None:
         return small_config(game, workers, games, seed)
@@ -108,7 +108,7 @@ def _training_config(target: str | None, game: str, workers: int, games: int, se
 
 
 def _verify_training(config: TrainConfig, updates: int, kills: int, as_json: bool) -> bool:
-    from keisei.training.verification import verify_training
+    from keisei.proving.same_weights import verify_training
 
     with _progress() as observe:
         report = verify_training(config, updates=updates, kills=kills, observe=observe)

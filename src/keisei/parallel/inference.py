@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from keisei.experience.slab import Slab
 from keisei.games.contract import Array, ByteArray, FloatArray, Game
 from keisei.games.randomness import Stream, keyed_uniform, keyed_word
+from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.crew import Member
 from keisei.parallel.messages import Question
-from keisei.parallel.torch_threads import torch_threads
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import sample
 

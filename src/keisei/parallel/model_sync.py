@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from keisei.errors import WeightsError, WeightsVersionError
 from keisei.experience.memory import Layout, SharedBlock
 from keisei.games.contract import ByteArray, IntArray
-from keisei.parallel.torch_threads import torch_threads
+from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.weight_codec import (
     Compression,
     CompressionReport,

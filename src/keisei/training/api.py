@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from keisei.config import parse_settings
 from keisei.errors import RunError
+from keisei.runs.directory import CONFIG, RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.interruption import Interruption
 from keisei.training.presets import Source, find_source, load_preset, preset_names, run_config
-from keisei.training.run_directory import CONFIG, RunDirectory
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 

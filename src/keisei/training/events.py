@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keisei.learners.ppo import UpdateReport
-from keisei.training.run_records import EvaluationRow
+from keisei.runs.rows import EvaluationRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,16 @@ from keisei.evaluation.statistics import elo_difference, score_interval
 from keisei.games.contract import GameSpec
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.neural import NeuralPolicy
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpoints import checkpoint_name, load_checkpoint
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import checkpoint_name, load_checkpoint
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
+from keisei.runs.rows import EvaluationRow, GameRow
+from keisei.runs.state_tensors import load_model
 from keisei.training.events import Counters, Evaluation
 from keisei.training.players import resolver
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory
-from keisei.training.run_records import EvaluationRow, GameRow
 from keisei.training.settings import TrainConfig
 from keisei.training.standings import rate_run
-from keisei.training.state_tensors import load_model
 
 
 class Examiner:
@@ -37,7 +37,7 @@ class Examiner:
         run: RunDirectory,
         config: TrainConfig,
         spec: GameSpec,
-        store: CheckpointStore,
+        store: CheckpointArchive,
         database: RunDatabase,
         tell: Callable[[str], None],
     ) -> None:

@@ -26,12 +26,12 @@ from keisei.policies.contract import Policy
 from keisei.policies.networks import build_network
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.registry import PLAYERS, named_player
-from keisei.training.checkpoint_store import CheckpointStore, Found
-from keisei.training.checkpoints import checkpoint_rank, load_checkpoint
+from keisei.runs.archive import CheckpointArchive, Found
+from keisei.runs.checkpoint import checkpoint_rank, load_checkpoint
+from keisei.runs.directory import CONFIG, RunDirectory, list_runs
+from keisei.runs.state_tensors import load_model
 from keisei.training.presets import run_config
-from keisei.training.run_directory import CONFIG, RunDirectory, list_runs
 from keisei.training.settings import TrainConfig
-from keisei.training.state_tensors import load_model
 
 __all__ = [
     "RUNS",
@@ -94,7 +94,7 @@ def load_players(run: RunDirectory, spec: GameSpec, temperature: float | None = 
     """All checkpoints of a run, oldest first, by the names that they have in ``run.db``. Those that
     cannot be read are told in the log and left out."""
     players = []
-    for path in CheckpointStore(run.checkpoints, read_only=True).paths():
+    for path in CheckpointArchive(run.checkpoints, read_only=True).paths():
         try:
             found = Found(load_checkpoint(path), path)
         except CheckpointError as error:
@@ -139,7 +139,7 @@ def _run_at(text: str, root: Path) -> RunDirectory | None:
 
 
 def _find(run: RunDirectory, which: str) -> Found:
-    store = CheckpointStore(run.checkpoints, read_only=True)
+    store = CheckpointArchive(run.checkpoints, read_only=True)
     if which in ("", "best") and (found := store.best()):
         return found
     if which in ("", "latest") and (found := store.latest()):

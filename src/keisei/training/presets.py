@@ -13,7 +13,7 @@ import yaml
 from keisei.config import apply_overrides, parse_settings
 from keisei.errors import ConfigError
 from keisei.games.options import did_you_mean
-from keisei.training.run_directory import CONFIG, RunDirectory, list_runs
+from keisei.runs.directory import CONFIG, RunDirectory, list_runs
 from keisei.training.settings import TrainConfig
 
 __all__ = ["Source", "find_source", "load_preset", "preset_names", "run_config"]

@@ -21,13 +21,13 @@ from torch import Tensor
 
 from keisei.errors import ConfigError
 from keisei.learners.ppo import PPO
+from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
-from keisei.parallel.torch_threads import single_threaded
+from keisei.runs.state_tensors import weights_digest
 from keisei.training.events import Counters, Update
 from keisei.training.self_play import Pace, Parts, self_play
 from keisei.training.settings import TrainConfig
-from keisei.training.state_tensors import weights_digest
 from keisei.training.wiring import connect
 
 __all__ = ["LearnerTime", "Mode", "Profile", "WorkerTime", "placed", "profile"]

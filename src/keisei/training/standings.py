@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from keisei.evaluation.ratings import Pairing, rate
 from keisei.evaluation.statistics import Tally
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory
-from keisei.training.run_records import RatingRow
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
+from keisei.runs.rows import RatingRow
 
 __all__ = ["anchor_of", "pairings_of", "rate_run", "save_ratings"]
 

@@ -12,22 +12,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from keisei.parallel.torch_threads import single_threaded
+from keisei.machine.torch_threads import single_threaded
 from keisei.policies.networks import ActorCritic
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory, RunState
+from keisei.runs.log import RunLog, RunLogHandler
+from keisei.runs.metrics import MetricsWriter
+from keisei.runs.state_tensors import load_model, weights_digest
+from keisei.training.autosave import Autosave
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpointer import Checkpointer
-from keisei.training.checkpoints import Checkpoint
 from keisei.training.events import Counters, Evaluation, Saved, Started, Update
 from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption, UpdateAbandoned
-from keisei.training.metrics import MetricsWriter
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory, RunState
-from keisei.training.run_log import RunLog, RunLogHandler
 from keisei.training.self_play import Pace, Parts, self_play
 from keisei.training.settings import TrainConfig
-from keisei.training.state_tensors import load_model, weights_digest
 from keisei.training.update_metrics import evaluation_values, update_values
 from keisei.training.wiring import capture, connect, counters_of
 from keisei.training.worker_events import WorkerWatch
@@ -98,7 +98,7 @@ class Trainer:
         stack.callback(log.close)
         stack.enter_context(_logging_to(log))
         settings = self.config.run
-        store = CheckpointStore(self.run.checkpoints, settings.keep, settings.milestone_every)
+        store = CheckpointArchive(self.run.checkpoints, settings.keep, settings.milestone_every)
         found = store.latest()
         for problem in found.skipped if found is not None else ():
             self._tell(f"a damaged checkpoint is passed over: {problem}", "warning")
@@ -117,9 +117,9 @@ class Trainer:
         self._workers = WorkerWatch(self.parts.manager, database, self._tell)
         self._examiner = Examiner(self.run, self.config, self.parts.spec, store, database, self._tell)
         self._evaluated_at = max((row.step for row in database.evaluations()), default=0)
-        self._checkpointer = Checkpointer(store, settings, self._capture, self._on_checkpoint)
+        self._autosave = Autosave(store, settings, self._capture, self._on_checkpoint)
         if found is not None:
-            self._checkpointer.resumed_from(self._counters.update, found.path)
+            self._autosave.resumed_from(self._counters.update, found.path)
 
     @property
     def pace(self) -> Pace:
@@ -131,7 +131,7 @@ class Trainer:
         updates = self_play(self.parts, self.pace, self._counters)
         outcome = "finished"
         try:
-            self._checkpointer.save(self._counters)  # from now on there is something to go on from
+            self._autosave.save(self._counters)  # from now on there is something to go on from
             self._announce()
             if self.pace.is_over(self._counters) and self._is_evaluated():
                 self._tell(
@@ -153,7 +153,7 @@ class Trainer:
         except StopTraining as reason:
             outcome = str(reason) or "stopped by a callback"
         with suppress(StopTraining):  # from one who is told of this checkpoint
-            self._checkpointer.save(self._counters)
+            self._autosave.save(self._counters)
         return "interrupted" if self._interruption.requested else outcome
 
     def _announce(self) -> None:
@@ -174,7 +174,7 @@ class Trainer:
             else:
                 self._tell("the update is given up; the state before it is kept", "warning")
                 load_model(self.parts.learner.network, boundary.tensors["model"])
-                self._checkpointer.write(boundary)
+                self._autosave.write(boundary)
             raise
 
     def _between_updates(self, update: Update) -> None:
@@ -188,10 +188,10 @@ class Trainer:
                 callback.on_update(update)
             if self._evaluation_is_due():
                 self._evaluate()
-            elif self._checkpointer.is_due(self._counters):
-                self._checkpointer.save(self._counters)
+            elif self._autosave.is_due(self._counters):
+                self._autosave.save(self._counters)
         except Exception:
-            self._checkpointer.save(self._counters)
+            self._autosave.save(self._counters)
             raise
 
     def _evaluation_is_due(self) -> bool:
@@ -211,7 +211,7 @@ class Trainer:
         if not self.config.evaluation.opponents:
             return
         self._evaluated_at = self._counters.transitions
-        path = self._checkpointer.save(self._counters)
+        path = self._autosave.save(self._counters)
         try:
             with self._interruption.may_abandon(at_once=True):
                 evaluation = self._examiner.examine(self.parts.learner.network, self._counters, path)

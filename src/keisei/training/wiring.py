@@ -10,18 +10,14 @@ import torch
 from keisei.errors import CheckpointError, ConfigError
 from keisei.experience.rollout import ExperienceBuffer
 from keisei.learners.ppo import PPO
+from keisei.machine.freed_memory import keep_freed_memory
 from keisei.parallel.crew import WorkerSnapshot
-from keisei.parallel.freed_memory import keep_freed_memory
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.networks import build_network
-from keisei.training.checkpoints import Checkpoint
-from keisei.training.events import Counters
-from keisei.training.json_values import Json
-from keisei.training.publishing import Publisher
-from keisei.training.run_directory import config_digest
-from keisei.training.self_play import Parts
-from keisei.training.settings import TrainConfig
-from keisei.training.state_tensors import (
+from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.directory import config_digest
+from keisei.runs.json_values import Json
+from keisei.runs.state_tensors import (
     FlatState,
     flatten_optimizer,
     load_model,
@@ -30,6 +26,10 @@ from keisei.training.state_tensors import (
     model_tensors,
     random_tensors,
 )
+from keisei.training.events import Counters
+from keisei.training.publishing import Publisher
+from keisei.training.self_play import Parts
+from keisei.training.settings import TrainConfig
 
 logger = logging.getLogger(__name__)
 

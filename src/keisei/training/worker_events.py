@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from keisei.errors import RunDatabaseError
 from keisei.parallel.parallel_manager import ParallelManager
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_records import WorkerEventRow
+from keisei.runs.database import RunDatabase
+from keisei.runs.rows import WorkerEventRow
 
 
 class WorkerWatch:

@@ -6,11 +6,11 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 
+from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.messages import Failed, Order, OrderKind, Ready, Reply, encode_reply
 from keisei.parallel.plan import WorkerMemory, WorkerPlan
 from keisei.parallel.self_play_worker import Manager, SelfPlayWorker
-from keisei.parallel.torch_threads import single_threaded
 
 
 class InlineHandle:

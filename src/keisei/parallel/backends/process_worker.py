@@ -8,9 +8,9 @@ from multiprocessing.connection import Connection
 import torch
 
 from keisei.games.shogi import game as _shogi  # noqa: F401  (imported once, for all workers to come)
+from keisei.machine.freed_memory import keep_freed_memory
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.process import end_with_parent
-from keisei.parallel.freed_memory import keep_freed_memory
 from keisei.parallel.plan import WorkerMemory, WorkerPlan
 
 

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from keisei.errors import ParallelError
-from keisei.parallel.audit import Audit, Checker, Findings
 from keisei.parallel.collection import CollectedSlab, Experiences
-from keisei.parallel.disturbance import Disturber, Toll
-from keisei.parallel.soak import Leftovers, SoakReport, SoakSettings, soak
-from keisei.parallel.verification import PlannedWeights, Reference, Run, VerifySettings, slab_digest, verify
+from keisei.proving.audit import Audit, Checker, Findings
+from keisei.proving.disturbance import Disturber, Toll
+from keisei.proving.same_experience import PlannedWeights, Reference, Run, VerifySettings, slab_digest, verify
+from keisei.proving.soak import Leftovers, SoakReport, SoakSettings, soak
 
 SMALL = VerifySettings(game="tictactoe", workers=2, games=4, rounds=3, hidden_dim=16)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from keisei.errors import RunDatabaseError
-from keisei.training.run_database import SCHEMA_VERSION, RunDatabase
-from keisei.training.run_records import EvaluationRow, GameRow, Progress, RatingRow, WorkerEventRow
+from keisei.runs.database import SCHEMA_VERSION, RunDatabase
+from keisei.runs.rows import EvaluationRow, GameRow, Progress, RatingRow, WorkerEventRow
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_an_update_that_fails_leaves_nothing(database: RunDatabase) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from keisei.training.run_database import RunDatabase
+from keisei.runs.database import RunDatabase
 database = RunDatabase(Path(sys.argv[1]))
 last = database.progress()
 update = last.update if last else 0

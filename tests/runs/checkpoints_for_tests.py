@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpoints import Checkpoint, load_checkpoint
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import Checkpoint, load_checkpoint
 
 
 def checkpoint(update: int, **changes: object) -> Checkpoint:
@@ -49,7 +49,7 @@ def leftovers(directory: Path) -> list[str]:
     return [name for name in os.listdir(directory) if name.startswith(".")]
 
 
-def updates(store: CheckpointStore) -> list[int]:
+def updates(store: CheckpointArchive) -> list[int]:
     return [load_checkpoint(path).update for path in store.paths()]
 
 
@@ -73,7 +73,7 @@ def killed_at_each_step(directory: Path) -> int:
     It saves two checkpoints and marks one, with the oldest to be removed meanwhile. Gives the number of kills.
     """
     directory.mkdir()
-    store = CheckpointStore(directory, keep=2)
+    store = CheckpointArchive(directory, keep=2)
     for update in (1, 2):
         store.mark_best(store.save(checkpoint(update)))
     operations = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.listdir"}
@@ -89,7 +89,7 @@ def killed_at_each_step(directory: Path) -> int:
                     if seen == step:
                         os.kill(os.getpid(), signal.SIGKILL)
 
-            mine = CheckpointStore(directory, keep=2)
+            mine = CheckpointArchive(directory, keep=2)
             newest = mine.latest()
             assert newest is not None
             sys.addaudithook(hook)
@@ -110,7 +110,7 @@ def killed_at_each_step(directory: Path) -> int:
         assert content(after.checkpoint) == content(checkpoint(after.checkpoint.update))
         if os.WIFEXITED(status):
             assert os.WEXITSTATUS(status) == 0
-            CheckpointStore(directory)
+            CheckpointArchive(directory)
             assert leftovers(directory) == []
             return step - 1
     raise AssertionError("never came through")
@@ -127,7 +127,7 @@ def killed_at_random_instants(directory: Path, kills: int) -> int:
         reader, writer = os.pipe()
 
         def work(writer: int = writer) -> None:
-            store = CheckpointStore(directory, keep=2, milestone_every=50)
+            store = CheckpointArchive(directory, keep=2, milestone_every=50)
             found = store.latest()
             update = found.checkpoint.update if found else -1
             while True:
@@ -149,7 +149,7 @@ def killed_at_random_instants(directory: Path, kills: int) -> int:
         os.close(reader)
         begun = max(int(message[1:]) for message in told if message[:1] == b"b")
         committed = max(int(message[1:]) for message in told if message[:1] == b"c")
-        found = CheckpointStore(directory, read_only=True).latest()
+        found = CheckpointArchive(directory, read_only=True).latest()
         assert found is not None
         assert found.skipped == ()
         assert last < committed <= found.checkpoint.update <= begun

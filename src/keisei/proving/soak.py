@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Literal
 
 from keisei.errors import NoWorkersError
-from keisei.parallel.audit import Audit, Checker, Findings
+from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.collection import Experiences
-from keisei.parallel.disturbance import Disturber, Toll
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import resident_bytes
-from keisei.parallel.torch_threads import torch_threads
-from keisei.parallel.verification import HANG_SECONDS, STOP_SHARE, PlannedWeights, VerifySettings
+from keisei.proving.audit import Audit, Checker, Findings
+from keisei.proving.disturbance import Disturber, Toll
+from keisei.proving.same_experience import HANG_SECONDS, STOP_SHARE, PlannedWeights, VerifySettings
 
 Mode = Literal["sync", "async"]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from keisei.policies import ActorCritic, build_network
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpoints import Checkpoint
-from keisei.training.run_directory import RunDirectory
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.directory import RunDirectory
 from keisei.training.settings import TrainConfig
-from keisei.training.state_tensors import model_tensors
+from keisei.runs.state_tensors import model_tensors
 
 MODEL = {"network": "mlp", "hidden_dim": 8, "num_layers": 1}
 
@@ -27,7 +27,7 @@ def make_run(
     """A run with a checkpoint after each of the updates; ``env`` are further settings of what is played."""
     config = TrainConfig.model_validate({"env": {"game": game, **env}, "model": MODEL})
     run = RunDirectory.create(root, name, config)
-    store = CheckpointStore(run.checkpoints, keep=100)
+    store = CheckpointArchive(run.checkpoints, keep=100)
     for update in updates:
         path = store.save(checkpoint_of(run, update))
         if update == best:

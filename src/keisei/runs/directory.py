@@ -32,8 +32,8 @@ import yaml
 
 from keisei.config import Settings
 from keisei.errors import RunError, RunExistsError
-from keisei.training.durable_files import replace_file, sync_directory, write_new
-from keisei.training.run_lock import RunLock, lock_owner
+from keisei.runs.durable_files import replace_file, sync_directory, write_new
+from keisei.runs.lock import RunLock, lock_owner
 
 CONFIG = "config.yaml"
 STATE = "state.json"

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from keisei.training.durable_files import AppendFile
-from keisei.training.json_values import Json, finite
+from keisei.runs.durable_files import AppendFile
+from keisei.runs.json_values import Json, finite
 
 
 class RunLog:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from keisei.training.durable_files import AppendFile
+from keisei.runs.durable_files import AppendFile
 
 _FILES = itertools.count()
 

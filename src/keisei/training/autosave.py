@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keisei.errors import CheckpointWriteError
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpoints import Checkpoint
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import Checkpoint
 from keisei.training.events import Counters, Saved
 from keisei.training.settings import RunSettings
 
@@ -16,13 +16,13 @@ RETRY_SECONDS = 60.0
 """After a checkpoint that could not be written."""
 
 
-class Checkpointer:
+class Autosave:
     """Writes checkpoints on schedule. A full disk does not stop the training: the earlier checkpoints are whole,
     the watchers are told, and it is tried again."""
 
     def __init__(
         self,
-        store: CheckpointStore,
+        store: CheckpointArchive,
         settings: RunSettings,
         capture: Callable[[Counters], Checkpoint],
         tell: Callable[[Saved], None],

@@ -13,8 +13,8 @@ import pytest
 from checkpoints_for_tests import checkpoint, content, leftovers, updates
 
 from keisei.errors import CheckpointError, CheckpointWriteError
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpoints import load_checkpoint
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import load_checkpoint
 
 PRELUDE = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from checkpoints_for_tests import *\n"
@@ -24,7 +24,7 @@ PRELUDE = (
 
 
 def test_the_last_ones_milestones_and_the_best_are_kept(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path, keep=2, milestone_every=5)
+    store = CheckpointArchive(tmp_path, keep=2, milestone_every=5)
     for update in range(1, 14):
         path = store.save(checkpoint(update))
         if update == 3:
@@ -42,7 +42,7 @@ def test_the_last_ones_milestones_and_the_best_are_kept(tmp_path: Path) -> None:
 
 
 def test_an_update_that_is_saved_twice_has_its_newer_state(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path)
+    store = CheckpointArchive(tmp_path)
     store.save(checkpoint(4))
     store.save(checkpoint(4, config_digest="second"))
     store.save(checkpoint(4, config_digest="third"))
@@ -53,7 +53,7 @@ def test_an_update_that_is_saved_twice_has_its_newer_state(tmp_path: Path) -> No
 
 
 def test_rewinding_sets_the_future_aside(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path, keep=3)
+    store = CheckpointArchive(tmp_path, keep=3)
     for update in (1, 2, 3):
         path = store.save(checkpoint(update))
     store.mark_best(path)
@@ -67,31 +67,31 @@ def test_rewinding_sets_the_future_aside(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_the_past_is_not_removed_as_soon_as_it_is_saved(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path, keep=1)
+    store = CheckpointArchive(tmp_path, keep=1)
     store.save(checkpoint(9))
     assert store.save(checkpoint(2)).exists()
 
 
 def test_leftovers_go_when_the_trainer_starts_but_not_for_a_reader(tmp_path: Path) -> None:
-    CheckpointStore(tmp_path).save(checkpoint(1))
+    CheckpointArchive(tmp_path).save(checkpoint(1))
     for name in (".partial-update-000000002", ".removed-update-000000000"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_bytes(b"half")
     (tmp_path / ".partial-best").symlink_to("nowhere")
-    reader = CheckpointStore(tmp_path, read_only=True)
+    reader = CheckpointArchive(tmp_path, read_only=True)
     assert len(leftovers(tmp_path)) == 3
     assert updates(reader) == [1]
     with pytest.raises(CheckpointError, match="opened to read"):
         reader.save(checkpoint(2))
-    CheckpointStore(tmp_path)
+    CheckpointArchive(tmp_path)
     assert leftovers(tmp_path) == []
 
 
 def test_bad_settings_and_strangers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="keep = 0"):
-        CheckpointStore(tmp_path, keep=0)
+        CheckpointArchive(tmp_path, keep=0)
     with pytest.raises(CheckpointError, match="no checkpoint in"):
-        CheckpointStore(tmp_path).mark_best(tmp_path / "update-000000009")
+        CheckpointArchive(tmp_path).mark_best(tmp_path / "update-000000009")
 
 
 # Disk full
@@ -101,7 +101,7 @@ def test_bad_settings_and_strangers_are_refused(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_the_old_checkpoint_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
-    store = CheckpointStore(tmp_path)
+    store = CheckpointArchive(tmp_path)
     store.save(checkpoint(1))
     fsync, calls = os.fsync, 0
 
@@ -126,12 +126,12 @@ def test_a_full_disk_leaves_the_old_checkpoint_whole(
 def test_a_checkpoint_counts_although_tidying_up_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = CheckpointStore(tmp_path)
+    store = CheckpointArchive(tmp_path)
 
     def full(link: Path, target: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("keisei.training.checkpoint_store.replace_link", full)
+    monkeypatch.setattr("keisei.runs.archive.replace_link", full)
     path = store.save(checkpoint(1))
     assert "is saved, but tidying up after it failed" in caplog.text
     assert content(load_checkpoint(path)) == content(checkpoint(1))
@@ -144,7 +144,7 @@ def test_a_file_limit_of_the_system_is_told(tmp_path: Path) -> None:
     script = f"""{PRELUDE}
 import resource
 from keisei.errors import CheckpointWriteError
-store = CheckpointStore(Path({str(tmp_path)!r}))
+store = CheckpointArchive(Path({str(tmp_path)!r}))
 store.save(checkpoint(1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
 big = {{"model": {{"a": torch.zeros(10)}}, "optimizer": {{"b": torch.zeros(5000)}}}}
@@ -157,7 +157,7 @@ store.save(checkpoint(3))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "cannot write checkpoint" in done.stdout
     assert "File too large" in done.stdout
-    assert updates(CheckpointStore(tmp_path, read_only=True)) == [1, 3]
+    assert updates(CheckpointArchive(tmp_path, read_only=True)) == [1, 3]
     assert leftovers(tmp_path) == []
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
 
@@ -182,11 +182,11 @@ def test_kill_9_at_random_instants(tmp_path: Path) -> None:
 
 def test_pointers_are_never_missing_while_they_move(tmp_path: Path) -> None:
     """Another process moves ``best`` to and fro; whoever looks always finds a whole checkpoint."""
-    store = CheckpointStore(tmp_path)
+    store = CheckpointArchive(tmp_path)
     paths = [store.save(checkpoint(update)) for update in (1, 2)]
     store.mark_best(paths[0])
     script = (
-        f"{PRELUDE}store = CheckpointStore(Path({str(tmp_path)!r}))\n"
+        f"{PRELUDE}store = CheckpointArchive(Path({str(tmp_path)!r}))\n"
         "print('ready', flush=True)\n"
         "while True:\n"
         "    for path in store.paths(): store.mark_best(path)\n"
@@ -197,7 +197,7 @@ def test_pointers_are_never_missing_while_they_move(tmp_path: Path) -> None:
         assert mover.stdout.readline() == b"ready\n"
         seen = set()
         for _ in range(300):
-            best = CheckpointStore(tmp_path, read_only=True).best()
+            best = CheckpointArchive(tmp_path, read_only=True).best()
             assert best is not None
             seen.add(best.checkpoint.update)
     finally:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from keisei.errors import RunDatabaseError
-from keisei.training.run_records import (
+from keisei.runs.rows import (
     EvaluationRow,
     GameRow,
     MetricPoint,

@@ -9,15 +9,15 @@ import pytest
 from training_for_tests import tiny
 
 from keisei.errors import ConfigError, RunError
-from keisei.training import verification
-from keisei.training.run_directory import RunDirectory
-from keisei.training.verification import TrainedRun, TrainingReport, small_config, verify_training
+from keisei.proving import same_weights
+from keisei.proving.same_weights import TrainedRun, TrainingReport, small_config, verify_training
+from keisei.runs.directory import RunDirectory
 
 WAYS = ["inline", "thread", "process", "workers killed", "stopped", "trainer killed"]
 
 
 def test_all_ways_come_to_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "TRAINER_KILLS", 1)
+    monkeypatch.setattr(same_weights, "TRAINER_KILLS", 1)
     seen: dict[str, list[tuple[int, int]]] = {}
     config = small_config("tictactoe", games=4)
     report = verify_training(
@@ -44,7 +44,7 @@ def test_shogi_with_many_kills() -> None:
     assert report.same, report
     times = {run.name: run.times for run in report.runs}
     assert times["workers killed"] > 3
-    assert times["trainer killed"] == verification.TRAINER_KILLS
+    assert times["trainer killed"] == same_weights.TRAINER_KILLS
 
 
 def test_what_differs_is_named() -> None:
@@ -67,5 +67,5 @@ def test_a_trainer_that_fails_by_itself_is_not_taken_for_a_killed_one(
 ) -> None:
     run = RunDirectory.create(tmp_path, "run", tiny("run.device=nowhere"))
     with pytest.raises(RunError, match="ended with exit code 1, unasked"):
-        verification._killed(run, 60)
+        same_weights._killed(run, 60)
     assert "there is no such device here" in capfd.readouterr().err

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keisei.errors import CheckpointError, CheckpointVersionError, CheckpointWriteError
-from keisei.training.checkpoints import PARTIAL, Checkpoint, checkpoint_rank, load_checkpoint, save_checkpoint
-from keisei.training.durable_files import replace_link, sync_directory
+from keisei.runs.checkpoint import PARTIAL, Checkpoint, checkpoint_rank, load_checkpoint, save_checkpoint
+from keisei.runs.durable_files import replace_link, sync_directory
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Found:
     """For each newer one, the message that names the file and what is wrong with it."""
 
 
-class CheckpointStore:
+class CheckpointArchive:
     """Keeps the last ``keep`` checkpoints, each ``milestone_every``-th update for good, and the best.
 
     One process writes, the one that holds the run's lock. Others open the store with ``read_only``.

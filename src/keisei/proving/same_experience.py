@@ -18,16 +18,16 @@ from torch import Tensor
 
 from keisei.experience.slab import SlabRecord
 from keisei.games.randomness import keyed_word
+from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.collection import CollectedSlab, Experiences
 from keisei.parallel.config import EnvConfig, ParallelConfig
-from keisei.parallel.disturbance import Disturber, Toll
 from keisei.parallel.messages import Order, OrderKind
 from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.plan import WorkerMemory
 from keisei.parallel.self_play_worker import SelfPlayWorker
-from keisei.parallel.torch_threads import torch_threads
 from keisei.policies.networks import ActorCritic, ModelConfig
+from keisei.proving.disturbance import Disturber, Toll
 
 Backend = Literal["inline", "thread", "process"]
 BACKENDS: tuple[Backend, ...] = ("inline", "thread", "process")

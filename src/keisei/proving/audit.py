@@ -24,7 +24,7 @@ from keisei.experience.slab import SlabRecord
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.collection import CollectedSlab, Experiences
 from keisei.parallel.parallel_manager import ParallelManager
-from keisei.parallel.verification import PlannedWeights, Reference, VerifySettings, slab_digest
+from keisei.proving.same_experience import PlannedWeights, Reference, VerifySettings, slab_digest
 
 WAITING_SLABS = 32
 """Slabs that wait for their check at most; then the run waits too, and memory stays flat."""

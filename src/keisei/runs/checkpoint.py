@@ -31,8 +31,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from keisei.errors import CheckpointError, CheckpointVersionError, CheckpointWriteError
-from keisei.training.durable_files import sync_directory, write_new
-from keisei.training.json_values import Json, check_json
+from keisei.runs.durable_files import sync_directory, write_new
+from keisei.runs.json_values import Json, check_json
 
 FORMAT = "keisei-checkpoint"
 VERSION = 1

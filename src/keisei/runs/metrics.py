@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Protocol, SupportsFloat
 
 from keisei.errors import RunDatabaseError, RunError
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory
-from keisei.training.run_log import RunLog, line_of
-from keisei.training.tensorboard_events import EventFile
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
+from keisei.runs.log import RunLog, line_of
+from keisei.runs.tensorboard_events import EventFile
 
 logger = logging.getLogger(__name__)
 

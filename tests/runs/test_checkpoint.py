@@ -16,8 +16,8 @@ from checkpoints_for_tests import bits, checkpoint, content
 from torch import Tensor, nn
 
 from keisei.errors import CheckpointError, CheckpointVersionError
-from keisei.training.checkpoint_store import CheckpointStore
-from keisei.training.checkpoints import load_checkpoint, save_checkpoint
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import load_checkpoint, save_checkpoint
 
 # What is saved is what is loaded
 
@@ -102,7 +102,7 @@ def flipped(offset: int, bit: int) -> Callable[[bytes], bytes]:
 
 @pytest.mark.parametrize("damage", ["truncated", "bit flipped"])
 def test_damage_anywhere_is_found_and_the_previous_one_used(tmp_path: Path, damage: str) -> None:
-    store = CheckpointStore(tmp_path)
+    store = CheckpointArchive(tmp_path)
     store.save(checkpoint(1))
     newest = store.save(checkpoint(2))
     places = spread(newest, 200, seed=7)
@@ -120,7 +120,7 @@ def test_damage_anywhere_is_found_and_the_previous_one_used(tmp_path: Path, dama
 
 
 def test_damage_is_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store = CheckpointStore(tmp_path)
+    store = CheckpointArchive(tmp_path)
     store.save(checkpoint(1))
     (store.save(checkpoint(2)) / "optimizer.safetensors").unlink()
     with caplog.at_level(logging.WARNING):
@@ -132,7 +132,7 @@ def test_damage_is_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 
 def test_a_run_is_not_begun_anew_because_all_is_damaged(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path)
+    store = CheckpointArchive(tmp_path)
     assert store.latest() is None
     for update in (1, 2):
         (store.save(checkpoint(update)) / "manifest.json").write_text("{}")
@@ -157,7 +157,7 @@ def resealed(path: Path, **changes: object) -> None:
 
 @pytest.mark.parametrize("changes", [{"version": 2}, {"version": 0}, {"format": "other"}])
 def test_another_format_is_told_and_never_passed_over(tmp_path: Path, changes: dict[str, object]) -> None:
-    store = CheckpointStore(tmp_path)
+    store = CheckpointArchive(tmp_path)
     store.save(checkpoint(1))
     newest = store.save(checkpoint(2))
     resealed(newest, **changes)

@@ -15,8 +15,8 @@ import pytest
 
 from keisei.config import Settings
 from keisei.errors import RunError, RunExistsError, RunLockedError
-from keisei.training.run_directory import RunDirectory, RunState, config_digest, list_runs
-from keisei.training.run_lock import Owner, RunLock, lock_owner
+from keisei.runs.directory import RunDirectory, RunState, config_digest, list_runs
+from keisei.runs.lock import Owner, RunLock, lock_owner
 
 CONFIG: dict[str, Any] = {
     "game": {"name": "shogi"},
@@ -170,7 +170,7 @@ def test_running_means_that_somebody_is_there(run: RunDirectory) -> None:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from keisei.training.run_lock import RunLock
+from keisei.runs.lock import RunLock
 lock = RunLock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)

@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import resource, sys
-from keisei.parallel.freed_memory import keep_freed_memory
+from keisei.machine.freed_memory import keep_freed_memory
 
 if sys.argv[1] == "keep":
     assert keep_freed_memory()

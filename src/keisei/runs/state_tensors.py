@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from keisei.errors import CheckpointError
-from keisei.training.json_values import Json
+from keisei.runs.json_values import Json
 
 
 @dataclass(frozen=True, eq=False)

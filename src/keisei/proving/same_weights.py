@@ -23,12 +23,12 @@ from keisei.learners.ppo import PPOConfig
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.crew import Member
-from keisei.parallel.disturbance import Disturber
-from keisei.parallel.verification import BACKENDS, Backend, Observer
+from keisei.proving.disturbance import Disturber
+from keisei.proving.same_experience import BACKENDS, Backend, Observer
+from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
-from keisei.training.run_directory import RunDirectory
 from keisei.training.settings import EvaluationSettings, LearnerModel, RunSettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 

@@ -20,11 +20,11 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from keisei.errors import RunError
-from keisei.training import metrics
-from keisei.training.metrics import TAGS, MetricsWriter
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory
-from keisei.training.run_log import RunLog, RunLogHandler, read_log
+from keisei.runs import metrics
+from keisei.runs.metrics import TAGS, MetricsWriter
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
+from keisei.runs.log import RunLog, RunLogHandler, read_log
 
 PAGE = Path(__file__).parents[2] / "docs" / "runs.md"
 
@@ -187,10 +187,10 @@ def test_the_database_catches_up_too(tmp_path: Path) -> None:
     script = f"""
 import resource
 from pathlib import Path
-from keisei.training.metrics import MetricsWriter
-from keisei.training.run_database import RunDatabase
-from keisei.training.run_directory import RunDirectory
-from keisei.training.run_log import RunLog
+from keisei.runs.metrics import MetricsWriter
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
+from keisei.runs.log import RunLog
 run = RunDirectory.create(Path({str(tmp_path)!r}), "run", {{}})
 database, log = RunDatabase(run.database), RunLog(run.log)
 writer = MetricsWriter(run, database, log)
@@ -256,7 +256,7 @@ def test_warnings_of_the_library_reach_the_log(run: RunDirectory, monkeypatch: p
 def test_readers_of_a_run_wait_for_no_heavy_import() -> None:
     """TensorBoard is for those who train; torch, for those who load a checkpoint."""
     script = (
-        "import sys, keisei.training.metrics; print({name.split('.')[0] for name in sys.modules} & "
+        "import sys, keisei.runs.metrics; print({name.split('.')[0] for name in sys.modules} & "
         "{'torch', 'tensorboard', 'safetensors'})"
     )
     done = subprocess.run(

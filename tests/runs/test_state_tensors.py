@@ -12,8 +12,8 @@ from checkpoints_for_tests import bits, checkpoint, content
 from torch import nn
 
 from keisei.errors import CheckpointError
-from keisei.training.checkpoints import load_checkpoint, save_checkpoint
-from keisei.training.state_tensors import (
+from keisei.runs.checkpoint import load_checkpoint, save_checkpoint
+from keisei.runs.state_tensors import (
     FlatState,
     flatten,
     flatten_optimizer,

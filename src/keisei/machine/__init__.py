@@ -1,0 +1,1 @@
+"""What a process may use of the machine: cores, memory and threads."""
