@@ -102,7 +102,7 @@ def test_clearing_a_step_leaves_the_others() -> None:
 
 def test_a_record_survives_the_pipe() -> None:
     record = SlabRecord(
-        worker=3, epoch=2, sequence=1 << 40, slab=7, version=9, transitions=4096, checksum=0xFFFFFFFF,
+        table=5, worker=3, epoch=2, sequence=1 << 40, slab=7, version=9, transitions=4096, checksum=0xFFFFFFFF,
         started=1.5, seconds=0.25, game_seconds=0.125, policy_seconds=0.5, waited_seconds=2.0, state_slot=4,
     )  # fmt: skip
     data = record.encode()

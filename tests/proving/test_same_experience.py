@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from keisei.errors import ParallelError
-from keisei.parallel.collection import CollectedSlab, Experiences
+from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.proving.audit import Audit, Checker, Findings
 from keisei.proving.disturbance import Disturber, Toll
 from keisei.proving.same_experience import PlannedWeights, Reference, Run, VerifySettings, slab_digest, verify

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
+from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, SlabRecord, slab_layout
 from keisei.games.contract import GameSpec, ObservationSpec
 from keisei.learners.ppo import UpdateReport
 from keisei.parallel import ParallelManager
-from keisei.parallel.collection import CollectedSlab, Experiences
 from keisei.parallel.gathering import Drops
 from keisei.parallel.status import ManagerStatus, WorkerStatus
 from keisei.policies.networks import build_network

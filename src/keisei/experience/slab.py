@@ -92,18 +92,21 @@ class Slab:
         )
 
 
-_RECORD = struct.Struct("<iiqiqqIdddddI")
+_RECORD = struct.Struct("<iiiqiqqIdddddI")
 
 
 @dataclass(frozen=True, slots=True)
 class SlabRecord:
     """The commit of a slab: all that the manager needs to know of it, in a few dozen bytes."""
 
+    table: int
+    """Whose games these are."""
     worker: int
+    """Who played them."""
     epoch: int
-    """How often the worker's games were reset."""
+    """How often the table's games were reset."""
     sequence: int
-    """Counts the slabs of a worker from 0, without a gap."""
+    """Counts the slabs of a table from 0, without a gap."""
     slab: int
     version: int
     """The version of the weights that played it."""
@@ -122,8 +125,9 @@ class SlabRecord:
 
     def encode(self) -> bytes:
         return _RECORD.pack(
-            self.worker, self.epoch, self.sequence, self.slab, self.version, self.transitions, self.checksum,
-            self.started, self.seconds, self.game_seconds, self.policy_seconds, self.waited_seconds, self.state_slot,
+            self.table, self.worker, self.epoch, self.sequence, self.slab, self.version, self.transitions,
+            self.checksum, self.started, self.seconds, self.game_seconds, self.policy_seconds,
+            self.waited_seconds, self.state_slot,
         )  # fmt: skip
 
     @classmethod

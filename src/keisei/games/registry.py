@@ -90,6 +90,14 @@ def game_factory(source: GameSource) -> GameFactory:
     return _as_factory(_import(source))
 
 
+def takes_option(source: GameSource, option: str) -> bool:
+    """Whether a game says that it has this option. A batch factory with options of any name lists them in
+    ``OPTION_NAMES``."""
+    factory = game_factory(source)
+    listed: tuple[str, ...] | None = getattr(factory, "OPTION_NAMES", None)
+    return option in (listed if listed is not None else _option_names(factory) or ())
+
+
 def portable_name(name: str) -> str:
     """A name that other processes know too: a game that this program registered is named by its class."""
     entry = _REGISTERED.get(_key(name))

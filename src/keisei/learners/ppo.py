@@ -53,7 +53,6 @@ class PPOConfig(Settings):
     entropy_weight: Annotated[float, Field(ge=0)] = 0.01
     final_entropy_weight: Annotated[float, Field(ge=0)] | None = None
     """Where the entropy weight goes to, in a straight line; None keeps it."""
-    discount: Annotated[float, Field(gt=0, le=1)] = 0.99
     trace: Annotated[float, Field(ge=0, le=1)] = 0.95
     """Lambda of GAE and of V-trace."""
     correction: Literal["none", "vtrace"] = "vtrace"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keisei.parallel.collection import CollectedSlab, Experiences
+from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.parallel.communication import WorkerCommunicator
 from keisei.parallel.config import EnvConfig, ParallelConfig, WorkerOverride
 from keisei.parallel.crew import WorkerSnapshot, WorkerState

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from keisei.config import Settings
 from keisei.errors import ConfigError
 from keisei.games import Game, GameSpec, make_game
+from keisei.games.registry import takes_option
 from keisei.policies.seating import Seating
 
 MAX_WORKERS = 512
@@ -33,12 +34,23 @@ class EnvConfig(Settings):
     """The size of the board, for those who like to say it; it must be the game's own."""
     max_moves: Annotated[int, Field(ge=1)] | None = None
     """Truncate games after so many plies."""
+    discount: Annotated[float, Field(gt=0, le=1)] = 0.99
+    """What a reward is worth one ply earlier. Learners use it, and so do games whose rewards depend on it."""
     reward_structure: dict[str, float] = Field(default_factory=dict)
-    """Rewards by name, as options of the game: for Shogi win, loss, draw, ply_cost, material, discount."""
+    """Rewards by name, as options of the game: for Shogi win, loss, draw, ply_cost, material."""
+
+    @model_validator(mode="after")
+    def _one_discount(self) -> EnvConfig:
+        if "discount" in self.reward_structure or "discount" in self.options:
+            raise ValueError("discount has one place for games and learners: write env.discount")
+        return self
 
     def game_options(self, max_game_length: int | None = None) -> dict[str, Any]:
         limits = {"max_plies": self.max_moves or max_game_length}
-        return {name: value for name, value in limits.items() if value} | self.reward_structure | self.options
+        known: dict[str, Any] = {name: value for name, value in limits.items() if value}
+        if takes_option(self.game, "discount"):
+            known["discount"] = self.discount
+        return known | self.reward_structure | self.options
 
     def make(self, *, batch: int, seed: int, first_game: int = 0, max_game_length: int | None = None) -> Game:
         options = self.game_options(max_game_length)

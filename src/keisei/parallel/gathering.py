@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, SlabRecord, slab_layout
-from keisei.parallel.collection import CollectedSlab, Experiences
 from keisei.parallel.crew import Member
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Gathering:
             taken += 1
         self._lent, self._arrived = self._arrived[:taken], self._arrived[taken:]
         self.transitions += total
-        ordered = sorted(self._lent, key=lambda item: (item.record.worker, item.record.sequence))
+        ordered = sorted(self._lent, key=lambda item: (item.record.table, item.record.sequence))
         return Experiences(tuple(ordered), version)
 
     def release(self) -> None:

@@ -19,9 +19,9 @@ from torch import nn
 
 from keisei.config import AnySettings, parse_settings
 from keisei.errors import ParallelError, SharedMemoryError, WorkerStartError
+from keisei.experience.collected import Experiences
 from keisei.experience.schema import SlabShape, bytes_per_transition
 from keisei.parallel.backends import make_backend
-from keisei.parallel.collection import Experiences
 from keisei.parallel.communication import START_SECONDS, WorkerCommunicator
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.crew import WORKING, Member, WorkerSnapshot, WorkerState, plan_worker

@@ -132,8 +132,8 @@ class SelfPlayWorker:
         state = order.sequence % state_slots(self.plan.slabs)
         self._memory.write_state(state, self._game.save())
         return SlabRecord(
-            worker=self.plan.worker, epoch=self._epoch, sequence=order.sequence, slab=order.slab,
-            version=self._version, transitions=transitions, checksum=slab.checksum(), started=started,
+            table=self.plan.worker, worker=self.plan.worker, epoch=self._epoch, sequence=order.sequence,
+            slab=order.slab, version=self._version, transitions=transitions, checksum=slab.checksum(), started=started,
             seconds=time.monotonic() - started, game_seconds=game_seconds, policy_seconds=policy_seconds,
             waited_seconds=waited, state_slot=state,
         )  # fmt: skip

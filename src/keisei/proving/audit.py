@@ -20,9 +20,9 @@ from typing import Any, Self
 import torch
 
 from keisei.errors import ParallelError
+from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.slab import SlabRecord
 from keisei.parallel.backends.process import end_with_parent
-from keisei.parallel.collection import CollectedSlab, Experiences
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.proving.same_experience import PlannedWeights, Reference, VerifySettings, slab_digest
 

@@ -16,10 +16,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.slab import SlabRecord
 from keisei.games.randomness import keyed_word
 from keisei.machine.torch_threads import torch_threads
-from keisei.parallel.collection import CollectedSlab, Experiences
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.messages import Order, OrderKind
 from keisei.parallel.model_sync import ModelSynchronizer

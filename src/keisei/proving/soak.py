@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Literal
 
 from keisei.errors import NoWorkersError
+from keisei.experience.collected import Experiences
 from keisei.machine.torch_threads import torch_threads
-from keisei.parallel.collection import Experiences
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import resident_bytes
 from keisei.proving.audit import Audit, Checker, Findings

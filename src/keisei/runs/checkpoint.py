@@ -46,6 +46,16 @@ _NAME = re.compile(r"update-(\d{9,})(?:-(\d+))?")
 
 
 @dataclass(frozen=True, eq=False)
+class State:
+    """What one part of a run, such as its learner, needs in order to go on."""
+
+    tensors: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    """Groups of named tensors; each group becomes a file of the checkpoint."""
+    document: Json = None
+    """Whatever else JSON can say."""
+
+
+@dataclass(frozen=True, eq=False)
 class Checkpoint:
     """All that a run needs to go on. What is saved is what is loaded, to the bit."""
 

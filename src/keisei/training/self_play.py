@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from keisei.experience.collected import Experiences
 from keisei.experience.rollout import ExperienceBuffer
 from keisei.games.contract import GameSpec
 from keisei.learners.ppo import PPO
-from keisei.parallel.collection import Experiences
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline

@@ -60,7 +60,7 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
     correct = config.asynchronous and config.ppo.correction == "vtrace"
     buffer = ExperienceBuffer(
         game.spec,
-        config.ppo.discount,
+        config.env.discount,
         config.ppo.trace,
         judge=learner.judge if correct else None,
         rho_clip=config.ppo.rho_clip,

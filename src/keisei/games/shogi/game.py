@@ -86,6 +86,8 @@ class ShogiOptions(Settings):
 class ShogiGame:
     """Japanese chess, all rules, many games at once. See docs/games/shogi.md for planes and actions."""
 
+    OPTION_NAMES = tuple(ShogiOptions.model_fields)
+
     def __init__(self, *, batch: int, seed: int, first_game: int, **options: Any) -> None:
         self.options = parse_settings(ShogiOptions, options, "the options of shogi")
         self.batch = batch

@@ -13,18 +13,31 @@ from keisei.games.contract import Array
 
 
 @dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to keep a slab beyond the next collection. Its memory is not played in until the lease ends."""
+
+    slab: int
+    """Which slab of the arena it is."""
+
+
+@dataclass(frozen=True, slots=True)
 class CollectedSlab:
     """One slab and the record that committed it."""
 
     record: SlabRecord
     first_game: int
-    """The number of the game in slot 0; with the slot, it names a game across all workers."""
+    """The number of the game in slot 0. With the slot, it names a game across all tables."""
     slab: Slab
+
+    @property
+    def lease(self) -> Lease:
+        """What a buffer that keeps this slab asks for."""
+        return Lease(self.record.slab)
 
 
 @dataclass(frozen=True, slots=True)
 class Experiences:
-    """Experience in the order (worker, sequence). ``len`` counts transitions, so that nothing is falsy.
+    """Experience in the order (table, sequence). ``len`` counts transitions, so that nothing is falsy.
 
     The arrays are views of shared memory: they hold until the next collection,
     or until ``release_experiences`` or ``stop_workers``.
@@ -58,7 +71,7 @@ class Experiences:
         total = hashlib.blake2b(digest_size=16)
         for item in self.slabs:
             record = item.record
-            total.update(f"{record.worker} {record.epoch} {record.sequence} {record.version}".encode())
+            total.update(f"{record.table} {record.epoch} {record.sequence} {record.version}".encode())
             for content in item.slab.written():
                 total.update(content)
         return total.hexdigest()
