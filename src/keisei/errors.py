@@ -14,6 +14,7 @@
     ├── ParallelError            parallel collection cannot go on, or is used in the wrong order
     │   ├── WorkerStartError         a worker could not be started; carries its traceback
     │   ├── NoWorkersError           all workers are stopped, paused, failed or quarantined
+    │   ├── TableFailedError         a table fails whoever plays it; carries its place and a traceback
     │   └── CollectTimeoutError      no progress for too long; nothing that was collected is lost
     ├── LearningError            training has diverged
     ├── CheckpointError          a checkpoint is damaged, or does not fit what it is loaded into
@@ -89,6 +90,10 @@ class WorkerStartError(ParallelError):
 
 class NoWorkersError(ParallelError):
     """No worker is left that could collect anything."""
+
+
+class TableFailedError(ParallelError):
+    """A table failed under two workers, so the fault is in its games. The message has its seed, place and traceback."""
 
 
 class CollectTimeoutError(ParallelError, TimeoutError):

@@ -65,7 +65,8 @@ FIELDS: tuple[Field, ...] = (
     _field("action", np.int32, lambda s: (s.steps, s.slots)),
     _field("log_prob", np.float32, lambda s: (s.steps, s.slots)),
     _field("value", np.float32, lambda s: (s.steps + 1, s.slots)),
-    _field("policy", np.int8, lambda s: (s.steps, s.slots)),
+    _field("policy", np.int16, lambda s: (s.steps, s.slots)),
+    _field("owner", np.int16, lambda s: (s.steps, s.slots)),
     _field("version", np.int32, lambda s: (s.steps, s.slots)),
     # What came of it, for each game and seat.
     _field("reward", np.float32, lambda s: (s.steps, s.games, s.seats)),

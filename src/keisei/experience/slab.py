@@ -33,6 +33,7 @@ class Slab:
     log_prob: FloatArray
     value: FloatArray
     policy: Array
+    owner: Array
     version: IntArray
     reward: FloatArray
     terminated: BoolArray
@@ -92,7 +93,7 @@ class Slab:
         )
 
 
-_RECORD = struct.Struct("<iiiqiqqIdddddI")
+_RECORD = struct.Struct("<iiiqiqqIdddddi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class SlabRecord:
     waited_seconds: float
     """How long the worker had waited for the order."""
     state_slot: int
-    """Which part of the worker's state memory holds its games as they are after this slab."""
+    """Where in the arena the games lie as they are after this slab; negative where they came through the pipe."""
 
     def encode(self) -> bytes:
         return _RECORD.pack(

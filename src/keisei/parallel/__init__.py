@@ -1,15 +1,16 @@
-"""How games are played at once: workers, slabs, versioned weights, and recovery that leaves no trace."""
+"""How games are played at once: tables, workers, slabs, versioned weights, and recovery that leaves no trace."""
 
 from __future__ import annotations
 
 from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.parallel.communication import WorkerCommunicator
-from keisei.parallel.config import EnvConfig, ParallelConfig, WorkerOverride
-from keisei.parallel.crew import WorkerSnapshot, WorkerState
+from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
 from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.self_play_worker import SelfPlayWorker
 from keisei.parallel.status import ManagerStatus, WorkerStatus
+from keisei.parallel.tables import TableSnapshot
+from keisei.parallel.workers import WorkerState
 
 __all__ = [
     "CollectedSlab",
@@ -20,9 +21,9 @@ __all__ = [
     "ParallelConfig",
     "ParallelManager",
     "SelfPlayWorker",
+    "TableOverride",
+    "TableSnapshot",
     "WorkerCommunicator",
-    "WorkerOverride",
-    "WorkerSnapshot",
     "WorkerState",
     "WorkerStatus",
 ]

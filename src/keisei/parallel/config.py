@@ -1,26 +1,41 @@
-"""Settings of parallel collection. ``docs/parallel.md`` has a table from other systems' names to these."""
+"""Settings of parallel collection: what belongs to the experiment, and what only says where it runs."""
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from keisei.config import Settings
 from keisei.errors import ConfigError
 from keisei.games import Game, GameSpec, make_game
 from keisei.games.registry import takes_option
+from keisei.machine.cores import usable_cores
+from keisei.machine.start_method import StartMethod
+from keisei.parallel.backends.registry import known_backends
 from keisei.policies.seating import Seating
 
 MAX_WORKERS = 512
+MAX_TABLES = 4096
 
-
-def usable_cores() -> int:
-    """Cores that this process may use, which in a container are often fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+PLACEMENT = frozenset(
+    {
+        "backend",
+        "num_workers",
+        "queue_maxsize",
+        "timeout",
+        "hang_timeout",
+        "use_shared_memory",
+        "scaling",
+        "min_workers",
+        "max_workers",
+        "start_method",
+        "max_failures",
+        "verify_checksums",
+    }
+)
+"""The settings of ``ParallelConfig`` that say where and how a run is played. They change no bit of a synchronous
+run, and may change whenever it is resumed."""
 
 
 class EnvConfig(Settings):
@@ -29,15 +44,13 @@ class EnvConfig(Settings):
     game: str = "shogi"
     """A name that ``make_game`` knows."""
     options: dict[str, Any] = Field(default_factory=dict)
-    """Further options of the game."""
+    """Further options of the game, such as ``max_plies``, where games are cut off."""
     board_size: Annotated[int, Field(ge=1)] | None = None
     """The size of the board, for those who like to say it; it must be the game's own."""
-    max_moves: Annotated[int, Field(ge=1)] | None = None
-    """Truncate games after so many plies."""
     discount: Annotated[float, Field(gt=0, le=1)] = 0.99
     """What a reward is worth one ply earlier. Learners use it, and so do games whose rewards depend on it."""
     reward_structure: dict[str, float] = Field(default_factory=dict)
-    """Rewards by name, as options of the game: for Shogi win, loss, draw, ply_cost, material."""
+    """Rewards by name, as options of the game: win, loss, draw and others."""
 
     @model_validator(mode="after")
     def _one_discount(self) -> EnvConfig:
@@ -45,16 +58,13 @@ class EnvConfig(Settings):
             raise ValueError("discount has one place for games and learners: write env.discount")
         return self
 
-    def game_options(self, max_game_length: int | None = None) -> dict[str, Any]:
-        limits = {"max_plies": self.max_moves or max_game_length}
-        known: dict[str, Any] = {name: value for name, value in limits.items() if value}
-        if takes_option(self.game, "discount"):
-            known["discount"] = self.discount
+    def game_options(self) -> dict[str, Any]:
+        """What ``make_game`` is given."""
+        known = {"discount": self.discount} if takes_option(self.game, "discount") else {}
         return known | self.reward_structure | self.options
 
-    def make(self, *, batch: int, seed: int, first_game: int = 0, max_game_length: int | None = None) -> Game:
-        options = self.game_options(max_game_length)
-        game = make_game(self.game, batch=batch, seed=seed, first_game=first_game, **options)
+    def make(self, *, batch: int, seed: int, first_game: int = 0) -> Game:
+        game = make_game(self.game, batch=batch, seed=seed, first_game=first_game, **self.game_options())
         self._check_board(game.spec)
         return game
 
@@ -75,8 +85,8 @@ class EnvConfig(Settings):
             )
 
 
-class WorkerOverride(Settings):
-    """What one worker does otherwise than the others."""
+class TableOverride(Settings):
+    """What one table does otherwise than the others."""
 
     temperature: Annotated[float, Field(gt=0)] | None = None
     epsilon: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -84,35 +94,20 @@ class WorkerOverride(Settings):
 
 
 class ParallelConfig(Settings):
-    """How games are played at once."""
+    """How games are played at once. A table is a fixed number of games; workers are the hands that play them."""
 
-    enabled: bool = True
-    """False plays everything in this process, by the same code (the inline backend)."""
-    backend: Literal["inline", "thread", "process"] = "process"
-    use_threads: bool = False
-    """A short way to say ``backend: thread``."""
-    num_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] | Literal["auto"] = "auto"
-    """How many workers; ``auto`` takes one for each core."""
-    games_per_worker: Annotated[int, Field(ge=1, le=1 << 16)] = 64
-    """Games that a worker plays side by side."""
-    max_game_length: Annotated[int, Field(ge=1)] | None = None
-    """Truncate games after so many plies, where the game's own settings say nothing."""
-    experience_batch_size: Annotated[int, Field(ge=1, le=1 << 24)] = 4096
-    """Transitions that a worker hands over at once: the size of a slab."""
+    tables: Annotated[int, Field(ge=1, le=MAX_TABLES)] | None = None
+    """Tables of the experiment. Without a number, a manager takes one table for each worker."""
+    games: Annotated[int, Field(ge=1, le=1 << 16)] = 64
+    """Games of a table, played side by side. More of them make larger batches for the network."""
+    horizon: Annotated[int, Field(ge=1, le=1 << 20)] = 64
+    """Steps that a table is played before it is handed over: the length of a slab."""
     episodes_per_worker: Annotated[int, Field(ge=0)] = 0
-    """Collect until each worker has finished so many games, whatever the number of steps; 0 counts steps."""
+    """Collect until each table has finished so many games, whatever the number of steps; 0 counts steps."""
     model_sync_interval: Annotated[int, Field(ge=1)] = 1
     """``sync_model_to_workers(step=…)`` publishes the weights at every so many steps."""
     worker_reset_interval: Annotated[int, Field(ge=0)] = 0
     """Start all games anew after so many collected transitions; 0 never does."""
-    timeout: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds without any progress after which ``collect_experiences`` gives up."""
-    hang_timeout: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds without a step after which a worker counts as hung and is replaced."""
-    queue_maxsize: Annotated[int, Field(ge=1, le=4096)] = 4
-    """Slabs of each worker: what it may be ahead of the learner. A full queue makes it wait."""
-    use_shared_memory: bool = True
-    """Hand out views of the slabs, valid until the next collection. False hands out copies that stay."""
     compression_enabled: bool = False
     compression: Literal["half", "lossless"] = "lossless"
     """How weights are compressed where ``compression_enabled``."""
@@ -121,38 +116,54 @@ class ParallelConfig(Settings):
     max_policy_lag: Annotated[int, Field(ge=0)] | None = None
     """Drop (and count) experience whose weights are more versions old than this."""
     inference: Literal["worker", "central"] = "worker"
-    """Where policies run: in each worker, or batched in the learner's process."""
+    """Where policies run: in each worker, or in the learner's process."""
+    inference_places: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Tables that share a forward pass of central inference. More than one is for graphics cards."""
     temperature: Annotated[float, Field(gt=0)] = 1.0
     """Of the distribution that actions are drawn from."""
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of decisions that are random."""
     seating: Seating = Seating()
     """Who plays against the learner, and how often; by default the learner sits in every seat."""
-    worker_overrides: dict[int, WorkerOverride] = Field(default_factory=dict)
-    """By worker id: what that worker does otherwise."""
+    table_overrides: dict[int, TableOverride] = Field(default_factory=dict)
+    """By the table's number: what that table does otherwise."""
+
+    backend: str = "process"
+    """Where workers run: inline (in this very thread), thread, process, or a backend of your own."""
+    num_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] | Literal["auto"] = "auto"
+    """How many workers; ``auto`` takes one for each core. It changes no result."""
+    queue_maxsize: Annotated[int, Field(ge=1, le=4096)] = 4
+    """Slabs of each table: what it may be ahead of the learner. A full queue makes it wait."""
+    timeout: Annotated[float, Field(gt=0)] = 30.0
+    """Seconds without any progress after which ``collect_experiences`` gives up."""
+    hang_timeout: Annotated[float, Field(gt=0)] = 30.0
+    """Seconds without a step after which a worker counts as hung and is replaced."""
+    use_shared_memory: bool = True
+    """Hand out views of the slabs, valid until the next collection. False hands out copies that stay."""
     scaling: Literal["fixed", "auto"] = "fixed"
     """``auto`` adds and removes workers by load, within min_workers and max_workers."""
     min_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] = 1
     max_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] | None = None
     """None stands for one for each core."""
-    start_method: Literal["auto", "forkserver", "spawn"] = "auto"
+    start_method: StartMethod = "auto"
+    """How processes start."""
     max_failures: Annotated[int, Field(ge=1)] = 5
-    """A worker that fails so often in a minute on the same slab is quarantined."""
+    """A worker that fails so often in a minute, without playing a slab in between, is put out."""
     verify_checksums: bool = True
     """Check each slab when it arrives."""
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+
+    @field_validator("backend")
+    @classmethod
+    def _is_known(cls, backend: str) -> str:
+        if backend not in known_backends():
+            raise ValueError(f"must be one of {', '.join(known_backends())}")
+        return backend
 
     @model_validator(mode="after")
     def _consistent(self) -> ParallelConfig:
         if self.max_workers is not None and self.max_workers < self.min_workers:
             raise ValueError(f"max_workers = {self.max_workers} is below min_workers = {self.min_workers}")
         return self
-
-    @property
-    def placement(self) -> Literal["inline", "thread", "process"]:
-        if not self.enabled:
-            return "inline"
-        return "thread" if self.use_threads else self.backend
 
     @property
     def workers(self) -> int:
@@ -164,8 +175,9 @@ class ParallelConfig(Settings):
         return max(self.workers, self.max_workers or usable_cores())
 
     @property
-    def slab_steps(self) -> int:
-        return max(1, -(-self.experience_batch_size // self.games_per_worker))
+    def table_count(self) -> int:
+        """The tables of a manager with these settings."""
+        return self.workers if self.tables is None else self.tables
 
-    def override_of(self, worker: int) -> WorkerOverride:
-        return self.worker_overrides.get(worker, WorkerOverride())
+    def override_of(self, table: int) -> TableOverride:
+        return self.table_overrides.get(table, TableOverride())

@@ -1,14 +1,15 @@
-"""Central inference: workers only step games, and one batch in the learner's process decides for all of them.
+"""Central inference: workers only step games, and the learner's process decides for them.
 
-The batch has a fixed place for every worker, so its shape never changes: a row's numbers then depend on that
-row alone, and the same run gives the same bits again, also when a worker is replaced in the middle of it.
+On a processor each question gets a forward pass of its own. On a graphics card several tables share one: the batch
+then has a fixed number of places, and each table always has the same one. Either way its shape never changes, so a
+row's numbers depend on that row alone, whoever asks and whatever happens to workers.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from copy import deepcopy
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,77 +18,108 @@ from torch import Tensor, nn
 from keisei.experience.slab import Slab
 from keisei.games.contract import Array, ByteArray, FloatArray, Game
 from keisei.games.randomness import Stream, keyed_uniform, keyed_word
-from keisei.machine.torch_threads import torch_threads
-from keisei.parallel.crew import Member
+from keisei.machine.torch_threads import single_threaded
+from keisei.parallel.arena import Arena
 from keisei.parallel.messages import Question
+from keisei.parallel.model_sync import PLAIN, PlaySettings
+from keisei.parallel.plan import WorkerPlan
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import sample
 
 GATHER_SECONDS = 0.005
-"""How long a question waits for those of other workers, so that one batch answers all."""
+"""How long a question waits for those of other workers, so that one batch answers several."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    question: Question
+    epoch: int
+    since: float
 
 
 class CentralInference:
     """Answers questions: reads positions from slabs, and writes decisions beside them."""
 
-    def __init__(self, network: ActorCritic, version: int, game: Game, slots: int, workers: int) -> None:
+    def __init__(
+        self, network: ActorCritic, version: int, game: Game, plan: WorkerPlan, arena: Arena, places: int
+    ) -> None:
         # A network of its own: the learner's changes while it learns, and is published when it is whole.
         self._network = deepcopy(network).eval()
         self._version = version
-        self._threads = torch.get_num_threads()
-        self._game = game
-        self._slots = slots
-        """Rows of one worker."""
-        spec = game.spec
-        self._observations = np.zeros((0, *spec.observation.shape), spec.observation.dtype)
-        self._legal = np.ones((0, spec.num_actions), np.bool_)
-        self._uniforms = np.zeros(0, np.float64)
-        self._asked: dict[int, tuple[Question, float]] = {}
-        self._grow(workers)
+        self._settings: PlaySettings = PLAIN
+        self._game, self._plan, self._arena = game, plan, arena
+        self._slots, self._places = arena.size.shape.slots, places
+        spec, rows = game.spec, places * arena.size.shape.slots
+        self._observations = np.zeros((rows, *spec.observation.shape), spec.observation.dtype)
+        self._legal = np.ones((rows, spec.num_actions), np.bool_)
+        self._uniforms = np.zeros(rows, np.float64)
+        self._asked: dict[int, _Asked] = {}
 
-    def note(self, member: Member, question: Question) -> None:
-        self._grow(member.worker + 1)
-        self._asked[member.worker] = (question, time.monotonic())
+    def take(self, model: nn.Module, version: int, settings: PlaySettings) -> None:
+        """Decide with these weights from now on."""
+        self._network.load_state_dict(model.state_dict())
+        self._version, self._settings = version, settings
 
-    def forget(self, member: Member) -> None:
-        self._asked.pop(member.worker, None)
+    def note(self, worker: int, question: Question, epoch: int) -> None:
+        self._asked[worker] = _Asked(question, epoch, time.monotonic())
+
+    def forget(self, worker: int) -> None:
+        self._asked.pop(worker, None)
 
     @property
     def is_asked(self) -> bool:
         return bool(self._asked)
 
-    def answer(self, members: Iterable[Member]) -> list[Member]:
-        """Decide for all that asked, once nobody else is about to; gives who has an answer now."""
-        askers = [member for member in members if member.worker in self._asked]
-        others = [
-            member for member in members
-            if member.orders and member.handle is not None and member.ready
-            and member.worker not in self._asked
-        ]  # fmt: skip
-        if not askers:
-            return []
-        oldest = min(since for _, since in self._asked.values())
-        if others and time.monotonic() - oldest < GATHER_SECONDS:
-            return []
-        self.decide({member.worker: (member, self._asked[member.worker][0]) for member in askers})
-        for member in askers:
-            del self._asked[member.worker]
-        return askers
+    def answer(self, could_ask: int) -> list[int]:
+        """Decide for those that asked, once nobody else is about to; gives the workers that have an answer now.
+        ``could_ask`` is how many workers are at play."""
+        answered: list[int] = []
+        while self._asked and not self._would_wait(could_ask - len(answered)):
+            batch = self._next_batch()
+            self.decide(list(batch.values()))
+            answered += batch
+            for worker in batch:
+                del self._asked[worker]
+        return answered
+
+    def _would_wait(self, others: int) -> bool:
+        """Whether a fuller batch may still come."""
+        oldest = min(asked.since for asked in self._asked.values())
+        is_full = len(self._next_batch()) >= min(self._places, others)
+        return not is_full and time.monotonic() - oldest < GATHER_SECONDS
+
+    def _next_batch(self) -> dict[int, _Asked]:
+        """Questions whose tables have different places, the oldest first."""
+        batch: dict[int, _Asked] = {}
+        taken: set[int] = set()
+        for worker, asked in sorted(self._asked.items(), key=lambda item: item[1].since):
+            place = asked.question.table % self._places
+            if place not in taken:
+                taken.add(place)
+                batch[worker] = asked
+        return batch
+
+    def decide_now(self, question: Question, epoch: int) -> None:
+        """Answer a worker that runs inline, in the middle of its step."""
+        self.decide([_Asked(question, epoch, 0.0)])
 
     @torch.inference_mode()
-    def decide(self, questions: dict[int, tuple[Member, Question]]) -> None:
-        """One batch for all questions. Places of workers that did not ask hold what they last asked about."""
-        for worker, (member, question) in questions.items():
-            self._grow(worker + 1)
-            self._read(worker, member, question)
+    def decide(self, batch: list[_Asked]) -> None:
+        """One forward pass. Places that nobody asked about hold what was last asked there."""
+        for asked in batch:
+            self._read(asked)
         logits, values = self._forward(self._observations)
-        for worker, (member, question) in questions.items():
-            place = self._place(worker)
+        for asked in batch:
+            question = asked.question
+            place = self._place(question.table)
+            override = self._plan.override_of(question.table)
+            temperature, epsilon = self._settings
             actions, log_probs = sample(
                 logits[place], self._legal[place], self._uniforms[place],
-                temperature=member.plan.temperature, epsilon=member.plan.epsilon,
+                temperature=temperature if override.temperature is None else override.temperature,
+                epsilon=epsilon if override.epsilon is None else override.epsilon,
             )  # fmt: skip
-            slab, step = member.memory.slab(question.slab), question.step
+            slab, step = self._arena.slab(question.slab), question.step
             acting = slab.acting[step]
             slab.action[step, acting], slab.log_prob[step, acting] = actions[acting], log_probs[acting]
             slab.value[step, acting] = values[place][acting]
@@ -113,8 +145,8 @@ class CentralInference:
         return values
 
     def _forward(self, observations: Array) -> tuple[Tensor, FloatArray]:
-        # On as many threads as ever, also for a worker that runs inline: sums come out the same.
-        with torch_threads(self._threads):
+        # On one thread, as in a worker: sums then come out the same, however many cores there are.
+        with single_threaded():
             logits, values = self._network(torch.from_numpy(observations).to(self._device))
         return logits.float().cpu(), values.float().cpu().numpy()
 
@@ -122,36 +154,23 @@ class CentralInference:
     def _device(self) -> torch.device:
         return next(self._network.parameters()).device
 
-    def _place(self, worker: int) -> slice:
-        return slice(worker * self._slots, (worker + 1) * self._slots)
+    def _place(self, table: int) -> slice:
+        place = table % self._places
+        return slice(place * self._slots, (place + 1) * self._slots)
 
-    def _read(self, worker: int, member: Member, question: Question) -> None:
-        slab, step, place = member.memory.slab(question.slab), question.step, self._place(worker)
+    def _read(self, asked: _Asked) -> None:
+        question = asked.question
+        slab, step, place = self._arena.slab(question.slab), question.step, self._place(question.table)
         acting = slab.acting[step]
         if acting.all():
             self._game.unpack(slab.packed[step], self._observations[place], self._legal[place])
         else:
             seen, legal = self._game.unpack(slab.packed[step][acting])
             self._observations[place][acting], self._legal[place][acting] = seen, legal
-        games = np.arange(self._slots) // (self._slots // member.plan.games) + member.plan.first_game
-        seed = keyed_word(member.plan.seed, member.committed_epoch) >> 1
+        games = np.arange(self._slots) // (self._slots // self._plan.games) + self._plan.first_game(
+            question.table
+        )
+        seed = keyed_word(self._plan.seed, asked.epoch) >> 1
         self._uniforms[place] = keyed_uniform(
             seed, games, slab.episode[step], slab.ply[step], Stream.POLICY, slab.seat[step]
         )
-
-    def _grow(self, workers: int) -> None:
-        """Room for so many workers; it grows only when workers are added."""
-        rows, before = workers * self._slots, len(self._uniforms)
-        if rows <= before:
-            return
-        spec = self._game.spec
-        observations = np.zeros((rows, *spec.observation.shape), spec.observation.dtype)
-        legal = np.ones((rows, spec.num_actions), np.bool_)
-        observations[:before], legal[:before] = self._observations, self._legal
-        self._observations, self._legal = observations, legal
-        self._uniforms = np.zeros(rows, np.float64)
-
-    def take(self, model: nn.Module, version: int) -> None:
-        """Decide with these weights from now on."""
-        self._network.load_state_dict(model.state_dict())
-        self._version = version

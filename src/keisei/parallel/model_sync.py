@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from keisei.errors import WeightsError, WeightsVersionError
 from keisei.experience.memory import Layout, SharedBlock
-from keisei.games.contract import ByteArray, IntArray
+from keisei.games.contract import Array, ByteArray, IntArray
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.weight_codec import (
     Compression,
@@ -61,6 +61,9 @@ __all__ = [
 ]
 
 SLOTS = 2
+PlaySettings: TypeAlias = tuple[float, float]
+"""How freely weights are played: temperature and epsilon."""
+PLAIN: PlaySettings = (1.0, 0.0)
 ATTEMPTS = 200
 """A reader that is lapped so often has a writer that does nothing but publish."""
 
@@ -74,6 +77,7 @@ class _Shared:
         self.sequence: IntArray = views["sequence"]
         self.version: IntArray = views["version"]
         self.length: IntArray = views["length"]
+        self.settings: Array = views["settings"]
         self.slots: list[ByteArray] = [views[f"slot {slot}"] for slot in range(SLOTS)]
 
 
@@ -82,6 +86,7 @@ def _block_layout(capacity: int) -> Layout:
         [
             ("latest", np.int64, (1,)),
             *((name, np.int64, (SLOTS,)) for name in ("sequence", "version", "length")),
+            ("settings", np.float64, (SLOTS, 2)),
             *((f"slot {slot}", np.uint8, (capacity,)) for slot in range(SLOTS)),
         ]
     )
@@ -120,17 +125,14 @@ class ModelSynchronizer:
         source: Weights,
         compression: Compression = "none",
         *,
-        sync_interval: int = 1,
         first_version: int = 1,
+        settings: PlaySettings = PLAIN,
     ) -> None:
         """The weights of ``source`` become ``first_version``. Models published later have its tensors."""
-        if sync_interval < 1:
-            raise WeightsError(f"sync_interval is at least 1 step, got {sync_interval}")
         if first_version < 0:
             raise WeightsError(f"versions are 0 or more, got {first_version}")
         state = tensors_of(source)
         self.compression = check_compression(compression)
-        self.sync_interval = sync_interval
         self._layout = WeightLayout.of(state)
         self._stored = self._layout.stored(compression)
         self._block = SharedBlock(_block_layout(self._stored.nbytes).nbytes)
@@ -140,13 +142,12 @@ class ModelSynchronizer:
         self._writing = threading.Lock()
         self._published = self._unchanged = self._bytes = 0
         self._seconds = 0.0
-        self._asked_at = self._synced_at = 0
-        self._write(self._shared, state, first_version)
+        self._write(self._shared, state, first_version, settings)
 
-    def publish(self, source: Weights, step: int | None = None) -> int:
-        """Make these weights the newest, and give their version: the one before, if they are the same.
+    def publish(self, source: Weights, settings: PlaySettings = PLAIN) -> int:
+        """Make these weights the newest, and give their version: the one before, if nothing has changed.
 
-        ``step`` is what ``should_sync`` counts from; without it, the step that it was last asked about.
+        ``settings`` say how freely they are played, and reach readers together with them.
         """
         shared = self._require_open()
         state = tensors_of(source)
@@ -154,18 +155,13 @@ class ModelSynchronizer:
         # On one thread: a copy that is shared out waits for the slowest of its threads at every tensor, and
         # when workers keep all cores busy that made publishing 20M parameters take 170 ms instead of 9.
         with self._writing, torch_threads(1):
-            self._synced_at = self._asked_at if step is None else step
             version = int(shared.latest[0])
-            if same_bits(state, self._comparable(shared, version % SLOTS)):
+            slot = version % SLOTS
+            if tuple(shared.settings[slot]) == settings and same_bits(state, self._comparable(shared, slot)):
                 self._unchanged += 1
                 return version
-            self._write(shared, state, version + 1)
+            self._write(shared, state, version + 1, settings)
             return version + 1
-
-    def should_sync(self, step: int) -> bool:
-        """Whether ``sync_interval`` steps have passed since the last publication."""
-        self._asked_at = step
-        return step - self._synced_at >= self.sync_interval
 
     @property
     def version(self) -> int:
@@ -218,7 +214,9 @@ class ModelSynchronizer:
         flat = self._plain if self.compression == "lossless" else torch.from_numpy(shared.slots[slot])
         return self._stored.views(flat)
 
-    def _write(self, shared: _Shared, state: Mapping[str, Tensor], version: int) -> None:
+    def _write(
+        self, shared: _Shared, state: Mapping[str, Tensor], version: int, settings: PlaySettings
+    ) -> None:
         if self.compression == "half":
             check_half_range(state)
         started = time.perf_counter()
@@ -228,7 +226,7 @@ class ModelSynchronizer:
         shared.sequence[slot] = writing
         _fence()
         length = self._fill(shared.slots[slot], state)
-        shared.version[slot], shared.length[slot] = version, length
+        shared.version[slot], shared.length[slot], shared.settings[slot] = version, length, settings
         _fence()
         shared.sequence[slot] = writing + 1
         _fence()
@@ -259,6 +257,8 @@ class WeightReader:
         self._stored = layout.stored(compression)
         self._compression = compression
         self._views: _Shared | None = None
+        self.settings: PlaySettings = PLAIN
+        """Of the weights that were read last."""
         self._models: WeakKeyDictionary[nn.Module, _FlatModel] = WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -293,7 +293,7 @@ class WeightReader:
             time.sleep(min(attempt, 20) * 1e-4)
         raise WeightsError(
             f"weights were overwritten {ATTEMPTS} times while they were read; "
-            "publish less often (sync_interval), or ask for them right after they were published"
+            "publish less often, or ask for them right after they were published"
         )
 
     def _try(self, flat: _FlatModel, version: int) -> bool:
@@ -304,9 +304,11 @@ class WeightReader:
         if before % 2 or int(shared.version[slot]) != version:
             return False
         packed = self._copy(slot, flat)
+        temperature, epsilon = shared.settings[slot].tolist()
         _fence()
         if int(shared.sequence[slot]) != before:
             return False
+        self.settings = temperature, epsilon
         if packed is not None:
             unpack(packed, flat.memory)
         flat.hand_over()

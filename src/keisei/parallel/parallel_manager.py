@@ -1,15 +1,15 @@
-"""The manager of parallel collection: starts workers, keeps them alive, and hands out what they play.
+"""The manager of parallel collection: keeps workers at play, and hands out what they play.
 
-In synchronous mode every collection is a round: each worker plays the same number of slabs with the same
-weights, and rests while the learner learns. In asynchronous mode workers play on, as far as their slabs
-reach, and take the newest weights at every slab.
+Games belong to tables, and workers are the hands that play them. In synchronous mode every collection is a round: each
+table is played equally far with the same weights, and workers rest while the learner learns. In asynchronous mode
+workers play on, as far as their slabs reach, and take the newest weights at every slab.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -17,24 +17,26 @@ from typing import Any, Self
 
 from torch import nn
 
-from keisei.config import AnySettings, parse_settings
+from keisei.config import parse_settings
 from keisei.errors import ParallelError, SharedMemoryError, WorkerStartError
-from keisei.experience.collected import Experiences
-from keisei.experience.schema import SlabShape, bytes_per_transition
-from keisei.parallel.backends import make_backend
-from keisei.parallel.communication import START_SECONDS, WorkerCommunicator
+from keisei.experience.collected import Experiences, Lease
+from keisei.experience.schema import bytes_per_transition
+from keisei.games.registry import portable_name
+from keisei.parallel.arena import Arena, ArenaSize
+from keisei.parallel.communication import START_SECONDS
 from keisei.parallel.config import EnvConfig, ParallelConfig
-from keisei.parallel.crew import WORKING, Member, WorkerSnapshot, WorkerState, plan_worker
-from keisei.parallel.gathering import Gathering
-from keisei.parallel.inference import CentralInference
-from keisei.parallel.messages import Question
-from keisei.parallel.model_sync import Compression, ModelSynchronizer
-from keisei.parallel.plan import WorkerMemory
-from keisei.parallel.rounds import POLL_SECONDS, Collector
+from keisei.parallel.document_names import read_settings
+from keisei.parallel.messages import Question, StatePiece
+from keisei.parallel.model_sync import Compression, ModelSynchronizer, PlaySettings
+from keisei.parallel.parts import PlayParts
+from keisei.parallel.plan import WorkerPlan
+from keisei.parallel.rounds import POLL_SECONDS
 from keisei.parallel.scaling import LoadWatch, summed
-from keisei.parallel.status import ManagerStatus, build_status
-from keisei.parallel.supervision import Supervisor
+from keisei.parallel.status import ManagerStatus, active, worker_statuses
+from keisei.parallel.tables import Table, TableSnapshot
 from keisei.parallel.timeline import Timeline
+from keisei.parallel.workers import GONE, WORKING, Worker, WorkerState
+from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ActorCritic, ModelConfig, build_network
 
 logger = logging.getLogger(__name__)
@@ -49,7 +51,7 @@ class _Phase(Enum):
 
 
 class ParallelManager:
-    """Plays games in many workers at once and collects their experience.
+    """Plays tables of games with many workers at once and collects their experience.
 
     Settings come typed or as plain dicts. ``model_config`` None plays at random. Use it as a context
     manager, or call ``stop_workers`` at the end: nothing is left behind, also after an error.
@@ -62,29 +64,28 @@ class ParallelManager:
         parallel_config: ParallelConfig | Mapping[str, Any],
         *,
         model: ActorCritic | None = None,
+        seed: int = 0,
         first_version: int = 1,
+        leased_slabs: int = 0,
     ) -> None:
-        """``first_version`` numbers the first weights, so that a resumed run counts on."""
-        self.env = _typed(EnvConfig, env_config, "env_config")
-        self.config = _typed(ParallelConfig, parallel_config, "parallel_config")
-        self.model_config = (
-            None if model_config is None else _typed(ModelConfig, model_config, "model_config")
-        )
-        game = self.env.make(batch=1, seed=0, max_game_length=self.config.max_game_length)
+        """``first_version`` numbers the first weights, so that a resumed run counts on. ``leased_slabs`` are there for
+        buffers that keep slabs, beside those that are played in."""
+        self.env, self.config, self.seed = read_settings(env_config, parallel_config, seed)
+        if model_config is not None and not isinstance(model_config, ModelConfig):
+            model_config = parse_settings(ModelConfig, model_config, "model_config")
+        self.model_config = model_config
+        game = self.env.make(batch=1, seed=0)
         self.spec = game.spec
-        self._shape = SlabShape.of(self.spec, self.config.slab_steps, self.config.games_per_worker)
         self.model = self._build_model(model)
         self.synchronizer = self._build_synchronizer(first_version)
         self.timeline = Timeline()
-        self._inference: CentralInference | None = None
-        if self.config.inference == "central" and self.model is not None:
-            self._inference = CentralInference(
-                self.model, self.version, game, self._shape.slots, self.config.workers
-            )
-        self._connect()
+        self._parts = PlayParts.of(
+            self.config, self.plan(0), game, self, self.model, self.synchronizer, self.timeline, leased_slabs
+        )
+        self.communicator = self._parts.communicator
+        self.supervisor = self._parts.supervisor
         self._load = LoadWatch(self.config)
         self._phase = _Phase.NEW
-        self._next_worker = 0
         self._since_reset = 0
         self._started_at = 0.0
         self._policy_lag = 0.0
@@ -94,61 +95,71 @@ class ParallelManager:
             raise ParallelError("a model was given without model_config, by which workers build theirs")
         if model is not None or self.model_config is None:
             return model
-        return build_network(self.model_config, self.spec, self.config.seed)
+        return build_network(self.model_config, self.spec, self.seed)
 
     def _build_synchronizer(self, first_version: int) -> ModelSynchronizer | None:
         if self.model is None:
             return None
         compression: Compression = self.config.compression if self.config.compression_enabled else "none"
-        return ModelSynchronizer(self.model, compression, first_version=first_version)
-
-    def _connect(self) -> None:
-        """All parts meet here."""
-        config = self.config
-        backend = make_backend(config.placement, config.start_method)
-        self.communicator = WorkerCommunicator(backend, self, config.hang_timeout)
-        self._members = self.communicator.members
-        self._gathering = Gathering(
-            self._members, verify=config.verify_checksums, hand_out_copies=not config.use_shared_memory
+        return ModelSynchronizer(
+            self.model, compression, first_version=first_version, settings=self._play_settings
         )
-        self.supervisor = Supervisor(
-            self.communicator, self._gathering, self._inference, self.timeline, config.max_failures,
-            newest_version=lambda: self.version,
-        )  # fmt: skip
-        self._collector = Collector(config, self.communicator, self._gathering, self.supervisor)
+
+    def plan(self, worker: int) -> WorkerPlan:
+        """What a worker is told when it starts."""
+        # Other processes know nothing of the games that this program has registered by name.
+        here = self.config.backend in ("inline", "thread")
+        env = self.env if here else self.env.model_copy(update={"game": portable_name(self.env.game)})
+        return WorkerPlan.of(worker, env, self.model_config, self.config, self.seed)
+
+    @property
+    def _play_settings(self) -> PlaySettings:
+        return self.config.temperature, self.config.epsilon
+
+    def arena_for_one(self) -> Arena:
+        """Memory of its own for one more worker that plays the same tables, one slab at a time."""
+        return Arena(ArenaSize.of(self._parts.arena.size.shape, slabs=1, slots=1))
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        return self._parts.tables
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        return self.communicator.workers
 
     # Life.
 
-    def start_workers(self, snapshots: Sequence[WorkerSnapshot] = ()) -> None:
+    def start_workers(self, snapshots: Sequence[TableSnapshot] = ()) -> None:
         """Start all workers; returns when every one is ready, or raises with the traceback of one that is not.
 
-        With ``snapshots``, each worker goes on exactly where its snapshot was taken.
+        With ``snapshots``, each table goes on exactly where its snapshot was taken, with any number of workers.
         """
         if self._phase is not _Phase.NEW:
             raise ParallelError(f"start_workers was called, but the manager {self._phase.value}")
+        for snapshot in snapshots:
+            self._parts.restore(snapshot)
         self._phase = _Phase.RUNNING
         self._started_at = time.monotonic()
         try:
-            self._add(max(self.config.workers, len(snapshots)), snapshots)
+            self._add(self.config.workers)
         except BaseException:
             self.stop_workers()
             raise
 
     def stop_workers(self) -> None:
         """End all workers, at once where they do not end by themselves. Calling it again does nothing."""
-        for member in self._members:
-            if member.handle is not None:
-                member.memory.control[1] = 1  # all of them begin to end, before any is waited for
+        for worker in self.workers:
+            if worker.handle is not None:
+                worker.handle.ask_to_stop()  # all of them begin to end, before any is waited for
         deadline = time.monotonic() + STOP_SECONDS
-        for member in self._members:
-            self.communicator.stop(member, max(0.1, deadline - time.monotonic()))
-            if member.state is not WorkerState.QUARANTINED:
-                member.state = WorkerState.STOPPED
-        self._gathering.forget()
-        for member in self._members:
-            member.memory.close()
-        if self._phase is _Phase.RUNNING:
-            self._phase = _Phase.STOPPED
+        for worker in self.workers:
+            self.communicator.stop(worker, max(0.1, deadline - time.monotonic()))
+        self._parts.close()
+        if self.synchronizer is not None and self._phase is not _Phase.STOPPED:
+            self._last_version = self.synchronizer.version
+            self.synchronizer.close()
+        self._phase = _Phase.STOPPED
 
     def __enter__(self) -> Self:
         if self._phase is _Phase.NEW:
@@ -161,149 +172,151 @@ class ParallelManager:
         self.stop_workers()
 
     def add_workers(self, count: int = 1) -> list[int]:
-        """Start more workers while the others go on; gives their ids. Workers that were removed come back first,
-        and go on with their games."""
+        """Start more workers while the others go on; gives their numbers. Places of workers that were removed are
+        filled first. The tables stay as they are: more hands play them."""
         self._demand_running("add_workers")
         if count < 1:
             raise ParallelError(f"add_workers takes a number of at least 1, got {count}")
         return self._add(count)
 
     def remove_workers(self, workers: Iterable[int]) -> None:
-        """Let workers finish the slabs they have begun, and end them. What they played is still handed out."""
+        """Let workers finish the slabs they have begun, and end them. Others go on with their tables."""
         self._demand_running("remove_workers")
-        leaving = [
-            m for m in self._chosen(workers) if m.state not in (WorkerState.STOPPED, WorkerState.QUARANTINED)
-        ]
-        for member in leaving:
-            member.state = WorkerState.DRAINING
+        leaving = [worker for worker in self._chosen(workers) if worker.state not in GONE]
+        for worker in leaving:
+            worker.drain()
         deadline = time.monotonic() + self.config.timeout
-        while any(member.orders for member in leaving) and time.monotonic() < deadline:
+        while any(worker.orders for worker in leaving) and time.monotonic() < deadline:
             self.supervisor.pump(POLL_SECONDS)
         self._end(leaving)
 
-    def _end(self, members: list[Member]) -> None:
-        for member in members:
-            if self.communicator.stop(member, STOP_SECONDS):
-                member.state = WorkerState.STOPPED
-            else:
-                member.state = WorkerState.QUARANTINED  # its memory can't be given to another
+    def _end(self, workers: list[Worker]) -> None:
+        for worker in workers:
+            self.communicator.stop(worker, STOP_SECONDS)
+            self._parts.take_tables_from(worker)
 
-    def _add(self, count: int, snapshots: Sequence[WorkerSnapshot] = ()) -> list[int]:
-        """Places of workers that were removed are filled first, so that memory does not grow by and by."""
-        members = [member for member in self._members if member.state is WorkerState.STOPPED][:count]
-        members += [self._enrol() for _ in range(count - len(members))]
-        for member in members:
-            member.revive()
-        for member, snapshot in zip(members, snapshots, strict=False):
-            member.restore(snapshot)
-        for member in members:
-            self.communicator.start(member)
+    def _add(self, count: int) -> list[int]:
+        added = [worker for worker in self.workers if worker.state is WorkerState.STOPPED][:count]
+        while len(added) < count:
+            added.append(Worker(len(self.workers)))
+            self.communicator.workers.append(added[-1])
+        for worker in added:
+            worker.revive()
+            self.communicator.start(worker)
         try:
-            self._await_ready(members)
+            self._await_ready(added)
         except BaseException:
-            self._end(members)
+            self._end(added)
             raise
-        return [member.worker for member in members]
+        return [worker.number for worker in added]
 
-    def _await_ready(self, members: list[Member]) -> None:
+    def _await_ready(self, workers: list[Worker]) -> None:
         patience = max(self.config.timeout, START_SECONDS)
         deadline = time.monotonic() + patience
-        while any(member.state is WorkerState.STARTING for member in members):
+        while any(worker.state is WorkerState.STARTING for worker in workers):
             self.supervisor.pump(POLL_SECONDS)
-            broken = next((m for m in members if m.failures or m.state is WorkerState.QUARANTINED), None)
+            broken = next((w for w in workers if w.failures or w.state is WorkerState.QUARANTINED), None)
             if broken is not None:
-                raise WorkerStartError(f"worker {broken.worker} could not be started:\n{broken.last_error}")
+                raise WorkerStartError(f"worker {broken.number} could not be started:\n{broken.last_error}")
             if time.monotonic() > deadline:
                 raise WorkerStartError(f"workers were not ready after {patience:g} s; raise parallel.timeout")
-
-    def _enrol(self) -> Member:
-        central = self._inference is not None
-        plan = plan_worker(self._next_worker, self.env, self.model_config, self.config, central=central)
-        self._next_worker += 1
-        weights = self.synchronizer.reader() if self.synchronizer is not None else None
-        member = Member(plan, WorkerMemory.allocate(self._shape, self.config.queue_maxsize, weights))
-        self._members.append(member)
-        return member
 
     # Weights.
 
     @property
     def version(self) -> int:
         """The newest version of the weights; 0 where there is no network."""
-        return self.synchronizer.version if self.synchronizer is not None else 0
+        if self.synchronizer is None:
+            return 0
+        return self._last_version if self._phase is _Phase.STOPPED else self.synchronizer.version
 
     def sync_model_to_workers(self, model: nn.Module | None = None, step: int | None = None) -> int:
         """Publish the weights of a model (the manager's own by default); workers take them at their next slab.
 
         With ``step``, only every ``model_sync_interval``-th step publishes. Gives the newest version.
         """
-        if self.synchronizer is None:
+        if self.model is None:
             raise ParallelError("there is no model to synchronise: the manager was made without model_config")
         if step is not None and step % self.config.model_sync_interval:
             return self.version
-        source = self.model if model is None else model
-        assert source is not None
-        version = self.synchronizer.publish(source)
-        if self._inference is not None:
-            self._inference.take(source, version)
+        return self.publish(Behaviour(self.model if model is None else model, *self._play_settings))
+
+    def publish(self, behaviour: Behaviour) -> int:
+        """Let workers play like this from their next slab on; gives its version."""
+        if self.synchronizer is None:
+            raise ParallelError("there is no network to publish: the manager was made without model_config")
+        settings = behaviour.temperature, behaviour.epsilon
+        version = self.synchronizer.publish(behaviour.network, settings)
+        if self._parts.inference is not None:
+            self._parts.inference.take(behaviour.network, version, settings)
         return version
 
     # Control.
 
     def pause_workers(self, workers: Iterable[int] | None = None) -> None:
-        """Give these workers (all by default) no new slabs; they rest when the ones they have are played."""
+        """Give these workers (all by default) nothing new to play; the others play their tables."""
         self._demand_running("pause_workers")
-        for member in self._chosen(workers):
-            if member.state in WORKING:
-                member.state = WorkerState.PAUSED
+        for worker in self._chosen(workers):
+            worker.pause()
 
     def resume_workers(self, workers: Iterable[int] | None = None) -> None:
-        """Let paused workers go on where they were."""
+        """Let paused workers play again."""
         self._demand_running("resume_workers")
-        for member in self._chosen(workers):
-            if member.state is WorkerState.PAUSED:
-                back = WorkerState.RUNNING if member.ready else WorkerState.STARTING
-                member.state = WorkerState.FAILED if member.handle is None else back
+        for worker in self._chosen(workers):
+            worker.resume()
 
-    def reset_workers(self, workers: Iterable[int] | None = None) -> None:
-        """Start all games of these workers anew, from other random numbers. Played slabs are still handed out."""
+    def reset_workers(self, tables: Iterable[int] | None = None) -> None:
+        """Start the games of these tables (all by default) anew, from other random numbers."""
         self._demand_running("reset_workers")
-        for member in self._chosen(workers):
-            if member.state in WORKING or member.state is WorkerState.PAUSED:
-                self.communicator.send(member, member.order_reset())
-        self.supervisor.pump(0)  # read what they say, so that pipes stay empty however often this is called
-        self._since_reset = 0
+        known = range(len(self.tables))
+        wanted = list(known if tables is None else tables)
+        unknown = [number for number in wanted if number not in known]
+        if unknown:
+            raise ParallelError(f"there is no table {unknown[0]}; the tables are 0 … {len(known) - 1}")
+        for number in wanted:
+            self.tables[number].reset()
+        if tables is None:
+            self._since_reset = 0
 
-    def snapshot(self) -> list[WorkerSnapshot]:
-        """The games of all workers, for ``start_workers``.
+    def snapshot(self) -> list[TableSnapshot]:
+        """The games of all tables, for ``start_workers``.
 
         Synchronous: as they are between two collections; a resumed run gives the same bits. Asynchronous: as each
-        worker last handed them in, while it plays on. A resumed run plays again what the worker had in hand, resets
-        excepted; what has arrived, but was not handed out by ``collect_experiences``, is lost to learning.
+        table was last handed in, while it is played on. A resumed run plays again what was in hand, resets excepted;
+        what has arrived, but was not handed out by ``collect_experiences``, is lost to learning.
         """
         self._demand_running("snapshot")
-        if self.config.mode == "sync" and any(member.orders for member in self._members):
+        if self.config.mode == "sync" and any(table.orders for table in self.tables):
             raise ParallelError(
                 "a snapshot is taken between two synchronous collections; workers are still playing"
             )
-        return [member.snapshot() for member in self._members if member.state is not WorkerState.STOPPED]
+        return [table.snapshot(self._parts.arena) for table in self.tables]
 
     def get_status(self) -> ManagerStatus:
         """States, rates, queues, lag, memory, restarts, drops and errors, as of now."""
-        return build_status(
-            self._members,
-            running=self._phase is _Phase.RUNNING,
+        workers = worker_statuses(self.workers, self.tables)
+        running = self._phase is _Phase.RUNNING
+        deliveries, errors = self._parts.deliveries, [w.last_error for w in workers if w.last_error]
+        seconds = time.monotonic() - self._started_at if self._started_at else 0.0
+        return ManagerStatus(
+            running=running,
+            active_workers=active(self.workers) if running else 0,
+            workers=workers,
+            tables=len(self.tables),
+            queue_info=self._parts.queue_info(),
             version=self.version,
             policy_lag=self._policy_lag,
-            transitions=self._gathering.transitions,
-            seconds=time.monotonic() - self._started_at if self._started_at else 0.0,
-            drops=self._gathering.drops,
+            transitions=deliveries.transitions,
+            transitions_per_second=deliveries.transitions / seconds if seconds > 0 else 0.0,
+            restarts=sum(worker.restarts for worker in workers),
+            drops=deliveries.drops.copy(),
+            last_error=errors[-1] if errors else "",
         )
 
     @property
     def bytes_per_transition(self) -> float:
         """What a transition costs on its way to the learner."""
-        return bytes_per_transition(self._shape)
+        return bytes_per_transition(self._parts.arena.size.shape)
 
     def export_trace(self, path: str | Path) -> None:
         """Write who did what when, for chrome://tracing or ui.perfetto.dev."""
@@ -314,18 +327,18 @@ class ParallelManager:
     def collect_experiences(
         self, target_steps: int | None = None, timeout: float | None = None
     ) -> Experiences:
-        """At least ``target_steps`` transitions (by default one slab of each worker).
+        """At least ``target_steps`` transitions (by default one slab of each table).
 
-        Synchronous: one round of all workers; raises ``CollectTimeoutError`` where no worker makes a step for
+        Synchronous: one round of all tables; raises ``CollectTimeoutError`` where no worker makes a step for
         ``timeout`` seconds. Asynchronous: what there is after ``timeout`` seconds, be it nothing. Gives the
         slabs of the collection before back to the workers: its arrays are then no longer valid.
         """
         self._demand_running("collect_experiences")
         if target_steps is not None and target_steps < 1:
             raise ParallelError(
-                f"target_steps is at least 1, or None for a slab of each worker; got {target_steps}"
+                f"target_steps is at least 1, or None for a slab of each table; got {target_steps}"
             )
-        self._gathering.release()
+        self._parts.deliveries.release()
         if self.config.worker_reset_interval and self._since_reset >= self.config.worker_reset_interval:
             self.reset_workers()
         began = time.monotonic()
@@ -341,31 +354,36 @@ class ParallelManager:
 
     def _collect(self, target: int | None, patience: float) -> Experiences:
         if self.config.mode == "sync":
-            self._collector.round(target, self.version, patience)
-            return self._gathering.hand_out(self.version, None)
+            self._parts.collector.round(target, self.version, patience)
+            return self._parts.deliveries.hand_out(self.version, None)
         lag = self.config.max_policy_lag
-        self._collector.stream(target, patience, oldest=0 if lag is None else self.version - lag)
-        return self._gathering.hand_out(self.version, target)
+        self._parts.collector.stream(target, patience, oldest=0 if lag is None else self.version - lag)
+        return self._parts.deliveries.hand_out(self.version, target)
 
-    def release_experiences(self) -> None:
-        """Give the slabs of the last collection back before the next one: for a learner that has copied what it needs.
-        The arrays of that collection are then no longer valid.
+    def release_experiences(self, keep: Collection[Lease] = ()) -> None:
+        """Give the slabs of the last collection back before the next one: for a learner that has copied what it needs,
+        or keeps some of them under a lease. The arrays of the others are then no longer valid.
 
         Asynchronous workers play on in these slabs while the learner learns; inline ones, which have no time of their
         own, do so in the next collection. Synchronous ones rest. Calling it again does nothing.
         """
         self._demand_running("release_experiences")
-        self._gathering.release()
+        self._parts.deliveries.release(keep)
         if self.config.mode == "async":
-            self._collector.play_on()
+            self._parts.collector.play_on()
+
+    def end_leases(self, leases: Iterable[Lease]) -> None:
+        """A buffer needs these slabs no more."""
+        self._demand_running("end_leases")
+        self._parts.deliveries.end_leases(leases)
 
     def _rescale(self) -> None:
-        working = [member for member in self._members if member.state in WORKING]
-        advice = self._load.advice(len(working), summed([member.tally for member in self._members]))
+        working = [worker for worker in self.workers if worker.state in WORKING]
+        advice = self._load.advice(len(working), summed([worker.totals for worker in self.workers]))
         if advice > 0:
             self._add_by_load(advice)
         elif advice < 0:
-            self.remove_workers([working[-1].worker])
+            self.remove_workers([working[-1].number])
         if advice:
             logger.info("%d workers by load", len(working) + advice)
 
@@ -376,11 +394,18 @@ class ParallelManager:
         except (WorkerStartError, SharedMemoryError) as error:
             logger.error("no worker could be added by load: %s", str(error))
 
+    # What workers in this very thread ask for.
+
     def ask(self, question: Question) -> None:
-        """Answer a worker that runs inline, in the middle of its step."""
-        asking = next(member for member in self._members if member.orders and member.handle is not None)
-        assert self._inference is not None
-        self._inference.decide({asking.worker: (asking, question)})
+        assert self._parts.inference is not None
+        self._parts.inference.decide_now(question, self.tables[question.table].orders[0].epoch)
+
+    def fetch_state(self, table: int) -> bytes:
+        saved = self.tables[table].saved
+        return b"" if saved is None else saved.state
+
+    def deliver_piece(self, piece: StatePiece) -> None:
+        self.tables[piece.table].take_piece(piece.content, piece.is_first)
 
     # Guards.
 
@@ -388,16 +413,12 @@ class ParallelManager:
         if self._phase is not _Phase.RUNNING:
             raise ParallelError(f"{call} was called, but the manager {self._phase.value}")
 
-    def _chosen(self, workers: Iterable[int] | None) -> list[Member]:
+    def _chosen(self, workers: Iterable[int] | None) -> list[Worker]:
         if workers is None:
-            return [member for member in self._members if member.state is not WorkerState.STOPPED]
-        by_id = {member.worker: member for member in self._members}
+            return [worker for worker in self.workers if worker.state is not WorkerState.STOPPED]
+        by_number = {worker.number: worker for worker in self.workers}
         wanted = list(workers)
-        unknown = [worker for worker in wanted if worker not in by_id]
+        unknown = [number for number in wanted if number not in by_number]
         if unknown:
-            raise ParallelError(f"there is no worker {unknown[0]}; the workers are {sorted(by_id)}")
-        return [by_id[worker] for worker in wanted]
-
-
-def _typed(kind: type[AnySettings], given: AnySettings | Mapping[str, Any], where: str) -> AnySettings:
-    return given if isinstance(given, kind) else parse_settings(kind, given, where)  # type: ignore[arg-type]
+            raise ParallelError(f"there is no worker {unknown[0]}; the workers are {sorted(by_number)}")
+        return [by_number[number] for number in wanted]

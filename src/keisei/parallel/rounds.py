@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from keisei.errors import CollectTimeoutError, NoWorkersError
-from keisei.parallel.communication import WorkerCommunicator
+from keisei.errors import CollectTimeoutError, NoWorkersError, TableFailedError
 from keisei.parallel.config import ParallelConfig
-from keisei.parallel.crew import WORKING, Member, WorkerState
-from keisei.parallel.gathering import Gathering
+from keisei.parallel.dealer import Dealer
+from keisei.parallel.deliveries import Deliveries
+from keisei.parallel.stock import Stock
+from keisei.parallel.tables import Table
+from keisei.parallel.workers import WORKING, Worker, WorkerState
 
 POLL_SECONDS = 0.05
 """How long the manager sleeps at the most before it looks for hung workers again."""
@@ -23,23 +26,35 @@ class Collector:
     """Orders slabs and waits for them."""
 
     def __init__(
-        self, config: ParallelConfig, communicator: WorkerCommunicator, gathering: Gathering, supervisor: Pump
+        self,
+        config: ParallelConfig,
+        slab_transitions: int,
+        tables: Sequence[Table],
+        workers: Sequence[Worker],
+        stock: Stock,
+        deliveries: Deliveries,
+        dealer: Dealer,
+        supervisor: Pump,
     ) -> None:
         self._config = config
-        self._communicator = communicator
-        self._gathering = gathering
-        self._supervisor = supervisor
+        self._slab_transitions = slab_transitions
+        self._tables, self._workers = tables, workers
+        self._stock, self._deliveries = stock, deliveries
+        self._dealer, self._supervisor = dealer, supervisor
 
     def round(self, target: int | None, version: int, patience: float) -> None:
-        """Every worker plays its share with weights of one version. Returns when all of it has arrived."""
-        owed: dict[int, int] = {}
+        """Every table is played equally far with behaviour of one version. Returns when all of it has arrived."""
+        owed = self._owed(target)
         watch = _Progress(patience)
         while True:
-            self._share(owed, self._working(enough_if_arrived=not self._anybody_out()), target)
-            busy = self._order_owed(owed, version)
-            if not busy and not any(owed.values()):
-                return
+            if self._anybody_works():
+                self._order_owed(owed, version)
+                if not any(table.orders for table in self._tables):
+                    return
+            self._demand_hands()
+            self._dealer.deal_one_each()
             self._supervisor.pump(POLL_SECONDS)
+            self._demand_hope()
             watch.look(self._progress(), self._stuck)
 
     def stream(self, target: int | None, seconds: float, oldest: int = 0) -> None:
@@ -51,114 +66,111 @@ class Collector:
         deadline = time.monotonic() + seconds
         needed = target or 1
         self._supervisor.pump(0)  # so that what has come is taken in, also where there is no time to wait
+        self._dealer.balance()
         while True:
-            self._gathering.drop_older_than(oldest)
-            working = self._working(enough_if_arrived=True)
-            self._keep_busy(working)
+            self._deliveries.drop_older_than(oldest)
+            self._demand_hope()
+            has_some = self._deliveries.arrived_transitions > 0
+            if not has_some:
+                self._demand_hands()
+            self.play_on()
             left = deadline - time.monotonic()
-            if self._gathering.arrived_transitions >= needed or left <= 0:
+            if self._deliveries.arrived_transitions >= needed or left <= 0:
                 return
-            if not working and not self._anybody_busy():
+            if has_some and not self._anybody_works() and not self._anybody_plays():
                 return  # nobody works any more, but something had arrived before
-            if working and not self._anybody_busy():
+            if not any(table.orders for table in self._tables):
                 # Every slab is full, and the learner wants more than all of them hold.
-                for member in working:
-                    self._gathering.make_room(member)
+                self._deliveries.make_room()
                 continue
             self._supervisor.pump(min(POLL_SECONDS, left))
 
     def play_on(self) -> None:
-        """Order a slab for every one that is free, and wait for nothing."""
-        self._keep_busy([member for member in self._communicator.members if member.state in WORKING])
-
-    def _keep_busy(self, working: list[Member]) -> None:
-        for member in working:
-            while member.may_get_order:
-                self._communicator.send(member, member.order_slab(version=-1))
-
-    def _anybody_busy(self) -> bool:
-        out = (WorkerState.QUARANTINED, WorkerState.STOPPED)
-        return any(member.orders and member.state not in out for member in self._communicator.members)
-
-    def _anybody_out(self) -> bool:
-        return any(member.state is WorkerState.QUARANTINED for member in self._communicator.members)
-
-    def _working(self, *, enough_if_arrived: bool) -> list[Member]:
-        """Who gets orders. Nobody is an error, unless something is still to come, or has and may be handed out."""
-        members = [member for member in self._communicator.members if member.state in WORKING]
-        arrived = enough_if_arrived and self._gathering.arrived_transitions > 0
-        if members or arrived or self._anybody_busy():
-            return members
-        raise NoWorkersError(self._why_nobody_works())
-
-    def _share(self, owed: dict[int, int], working: list[Member], target: int | None) -> None:
-        """Who still owes how many slabs. What a quarantined worker owes is shared out to the others."""
-        if not owed:
-            each = self._slabs_each(target, max(1, len(working)))
-            for member in working:
-                begun = self._gathering.arrived_from(member) + member.playing
-                owed[member.worker] = max(0, each - begun)
+        """Order a slab for every one that is free, as many for each table, and wait for nothing."""
+        if not self._anybody_works():
             return
-        gone = set(owed) - {member.worker for member in working}
-        for worker in gone:
-            debt = owed.pop(worker) + self._unfinished(worker)
-            for index in range(debt if working else 0):
-                heir = working[index % len(working)]
-                owed[heir.worker] = owed.get(heir.worker, 0) + 1
+        held = self._deliveries.held_by_table()
+        for ahead in range(1, self._config.queue_maxsize + 1):
+            for table in self._tables:
+                room = (
+                    len(table.orders) < ahead
+                    and len(table.orders) + held[table.number] < self._config.queue_maxsize
+                )
+                if room and self._stock.free_slabs and not table.moving:
+                    table.add_order(*self._stock.take(), version=-1)
+            self._dealer.deal_ahead()
 
-    def _unfinished(self, worker: int) -> int:
-        """Slabs that a worker was ordered to play and never will, since it is out for good."""
-        member = next(m for m in self._communicator.members if m.worker == worker)
-        if member.state is not WorkerState.QUARANTINED:
-            return 0
-        lost = member.playing
-        member.orders.clear()
-        return lost
+    def _owed(self, target: int | None) -> dict[int, int]:
+        """How many slabs each table is still to be ordered. What was begun before, by a call that timed out, counts."""
+        each = 1
+        if target is not None and not self._config.episodes_per_worker:
+            each = max(1, -(-target // (len(self._tables) * self._slab_transitions)))
+        arrived = self._deliveries.arrived_by_table()
+        return {
+            table.number: max(0, each - arrived[table.number] - len(table.orders)) for table in self._tables
+        }
 
-    def _slabs_each(self, target: int | None, workers: int) -> int:
-        if target is None or self._config.episodes_per_worker:
-            return 1
-        slab = self._communicator.members[0].memory.shape.transitions
-        return max(1, -(-target // (workers * slab)))
+    def _order_owed(self, owed: dict[int, int], version: int) -> None:
+        """A table gets its next order when the one before is done."""
+        for table in self._tables:
+            if table.orders:
+                continue
+            self._owe_episodes(table, owed)
+            if not owed[table.number]:
+                continue
+            if not self._stock.free_slabs:
+                self._deliveries.make_room()
+            if self._stock.free_slabs:
+                table.add_order(*self._stock.take(), version)
+                owed[table.number] -= 1
 
-    def _order_owed(self, owed: dict[int, int], version: int) -> bool:
-        """Order what is owed, as far as there are slabs; True where somebody is still at work."""
-        for member in self._communicator.members:
-            self._owe_episodes(member, owed)
-            while owed.get(member.worker, 0):
-                if not member.free_slabs:
-                    self._gathering.make_room(member)
-                if not member.may_get_order:
-                    break
-                self._communicator.send(member, member.order_slab(version))
-                owed[member.worker] -= 1
-        return self._anybody_busy()
-
-    def _owe_episodes(self, member: Member, owed: dict[int, int]) -> None:
+    def _owe_episodes(self, table: Table, owed: dict[int, int]) -> None:
         """Where games are counted instead of steps: one slab more while too few have been finished."""
         wanted = self._config.episodes_per_worker
-        if not wanted or member.worker not in owed or owed[member.worker] or member.orders:
-            return
-        if self._gathering.episodes_from(member) < wanted:
-            owed[member.worker] = 1
+        if wanted and not owed[table.number] and self._deliveries.episodes_of(table.number) < wanted:
+            owed[table.number] = 1
+
+    def _anybody_works(self) -> bool:
+        return any(worker.state in WORKING for worker in self._workers)
+
+    def _anybody_plays(self) -> bool:
+        return any(worker.orders for worker in self._workers)
+
+    def _demand_hands(self) -> None:
+        """Nobody at work is an error, unless those that rest or leave are still playing."""
+        if not self._anybody_works() and not self._anybody_plays():
+            raise NoWorkersError(self._why_nobody_works())
+
+    def _demand_hope(self) -> None:
+        """A table that no worker can play is an error at once, before it puts out one worker after the other."""
+        table = next((table for table in self._tables if table.is_hopeless), None)
+        if table is not None:
+            tried = sorted({failure.worker for failure in table.failures})
+            who = f"failed under the workers {tried}" if tried else "took one worker after the other with it"
+            error = (
+                table.failures[-1].error if table.failures else "they were killed, perhaps for want of memory"
+            )
+            raise TableFailedError(
+                f"a table {who} ({table.describe_place()}). Look at it with backend: inline, or call reset_workers, "
+                f"which begins its games anew.\n{error}"
+            )
 
     def _progress(self) -> int:
         """Steps, and successors too: a hung worker that has just been replaced has its time ahead of it."""
-        members = self._communicator.members
-        return sum(int(member.memory.control[0]) + member.tally.restarts for member in members)
+        steps = sum(worker.handle.steps for worker in self._workers if worker.handle is not None)
+        return steps + sum(worker.totals.restarts + worker.totals.slabs for worker in self._workers)
 
     def _stuck(self, patience: float) -> str:
-        states = ", ".join(f"{m.worker} {m.state.value}" for m in self._communicator.members)
+        states = ", ".join(f"{worker.number} {worker.state.value}" for worker in self._workers)
         return (
             f"no worker made a step for {patience:g} s (workers: {states}). Raise parallel.timeout if a step may take "
             f"that long; what has been collected comes with the next call"
         )
 
     def _why_nobody_works(self) -> str:
-        members = self._communicator.members
-        if any(member.state is WorkerState.PAUSED for member in members):
+        if any(worker.state is WorkerState.PAUSED for worker in self._workers):
             return "all workers are paused; call resume_workers first"
-        errors = "\n".join(f"worker {m.worker}: {m.last_error}" for m in members if m.last_error)
+        errors = "\n".join(f"worker {w.number}: {w.last_error}" for w in self._workers if w.last_error)
         return f"no worker is left that could collect anything.\n{errors}".strip()
 
 
@@ -170,9 +182,8 @@ class _Progress:
         self._seen = -1
         self._since = time.monotonic()
 
-    def look(self, progress: int, message: object) -> None:
+    def look(self, progress: int, message: Callable[[float], str]) -> None:
         if progress != self._seen:
             self._seen, self._since = progress, time.monotonic()
         elif time.monotonic() - self._since > self._patience:
-            assert callable(message)
             raise CollectTimeoutError(message(self._patience))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from keisei.parallel.config import ParallelConfig
-from keisei.parallel.crew import Tally
+from keisei.parallel.workers import WorkerTotals
 
 WINDOW = 10
 """Collections that a decision looks back on."""
@@ -20,9 +20,9 @@ class LoadWatch:
 
     def __init__(self, config: ParallelConfig) -> None:
         self._config = config
-        self._restart(Tally())
+        self._restart(WorkerTotals())
 
-    def _restart(self, now: Tally) -> None:
+    def _restart(self, now: WorkerTotals) -> None:
         self._since = time.monotonic()
         self._learner_waited = 0.0
         self._collections = 0
@@ -33,7 +33,7 @@ class LoadWatch:
         self._learner_waited += seconds
         self._collections += 1
 
-    def advice(self, workers: int, crew: Tally) -> int:
+    def advice(self, workers: int, crew: WorkerTotals) -> int:
         """+1, -1 or 0 workers, at the end of a window; ``crew`` sums up what all workers have done."""
         if self._config.scaling != "auto" or self._collections < WINDOW:
             return 0
@@ -49,8 +49,8 @@ class LoadWatch:
         return 0
 
 
-def summed(tallies: list[Tally]) -> Tally:
-    return Tally(
-        seconds=sum(tally.seconds for tally in tallies),
-        waited_seconds=sum(tally.waited_seconds for tally in tallies),
+def summed(totals: list[WorkerTotals]) -> WorkerTotals:
+    return WorkerTotals(
+        seconds=sum(each.seconds for each in totals),
+        waited_seconds=sum(each.waited_seconds for each in totals),
     )

@@ -1,15 +1,16 @@
-"""How the manager and its workers are, as of one moment."""
+"""How the manager, its workers and its tables are, as of one moment."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
-from keisei.parallel.communication import queue_info
-from keisei.parallel.crew import WORKING, Member
-from keisei.parallel.gathering import Drops
+from keisei.machine.memory import resident_bytes
+from keisei.parallel.deliveries import Deliveries, Drops
+from keisei.parallel.stock import Stock
+from keisei.parallel.tables import Table
+from keisei.parallel.workers import WORKING, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +18,13 @@ class WorkerStatus:
     worker: int
     state: str
     process_id: int | None
+    tables: tuple[int, ...]
+    """That it has in hand."""
     transitions: int
     episodes: int
     slabs: int
+    seconds: float
+    """In which it played, since the start."""
     steps_per_second: float
     """While it plays."""
     game_share: float
@@ -33,14 +38,15 @@ class WorkerStatus:
     last_error: str
 
 
-@dataclass(frozen=True, slots=True)
-class ManagerStatus:
-    """Readable as attributes and, for those who like, as ``status["active_workers"]``."""
+@dataclass(frozen=True)
+class ManagerStatus(Mapping[str, Any]):
+    """Readable as attributes and as a mapping: ``status.active_workers`` and ``status["active_workers"]``."""
 
     running: bool
     active_workers: int
     """Workers that collect, or will as soon as they are back."""
     workers: tuple[WorkerStatus, ...]
+    tables: int
     queue_info: dict[str, int]
     version: int
     """The newest weights."""
@@ -54,69 +60,60 @@ class ManagerStatus:
     last_error: str
 
     def __getitem__(self, name: str) -> Any:
-        try:
-            return getattr(self, name)
-        except AttributeError:
-            raise KeyError(name) from None
+        if name not in _NAMES:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
 
 
-def build_status(
-    members: Sequence[Member],
-    *,
-    running: bool,
-    version: int,
-    policy_lag: float,
-    transitions: int,
-    seconds: float,
-    drops: Drops,
-) -> ManagerStatus:
-    workers = tuple(_worker_status(member) for member in members)
-    errors = [worker.last_error for worker in workers if worker.last_error]
-    return ManagerStatus(
-        running=running,
-        active_workers=sum(member.state in WORKING for member in members) if running else 0,
-        workers=workers,
-        queue_info=queue_info(members),
-        version=version,
-        policy_lag=policy_lag,
-        transitions=transitions,
-        transitions_per_second=transitions / seconds if seconds > 0 else 0.0,
-        restarts=sum(worker.restarts for worker in workers),
-        drops=Drops(drops.lagging, drops.corrupted),
-        last_error=errors[-1] if errors else "",
+_NAMES = tuple(field.name for field in fields(ManagerStatus))
+
+
+def queue_info(tables: Sequence[Table], stock: Stock, deliveries: Deliveries) -> dict[str, int]:
+    """Slabs that are being played, free, and at the learner, over all tables."""
+    playing = sum(len(table.orders) for table in tables)
+    free = stock.free_slabs
+    filled = stock.slabs - playing - free - deliveries.leased
+    return {"slabs": stock.slabs, "playing": playing, "free": free, "filled": filled}
+
+
+def worker_statuses(workers: Sequence[Worker], tables: Sequence[Table]) -> tuple[WorkerStatus, ...]:
+    return tuple(
+        _worker_status(worker, tuple(table.number for table in tables if table.worker == worker.number))
+        for worker in workers
     )
 
 
-def _worker_status(member: Member) -> WorkerStatus:
-    tally = member.tally
-    process_id = member.handle.process_id if member.handle is not None else None
+def active(workers: Sequence[Worker]) -> int:
+    return sum(worker.state in WORKING for worker in workers)
+
+
+def _worker_status(worker: Worker, tables: tuple[int, ...]) -> WorkerStatus:
+    totals = worker.totals
+    process_id = worker.handle.process_id if worker.handle is not None else None
     return WorkerStatus(
-        worker=member.worker,
-        state=member.state.value,
+        worker=worker.number,
+        state=worker.state.value,
         process_id=process_id,
-        transitions=tally.transitions,
-        episodes=tally.episodes,
-        slabs=tally.slabs,
-        steps_per_second=_share(tally.transitions, tally.seconds),
-        game_share=_share(tally.game_seconds, tally.seconds),
-        policy_share=_share(tally.policy_seconds, tally.seconds),
-        waiting_share=_share(tally.waited_seconds, tally.seconds + tally.waited_seconds),
-        restarts=tally.restarts,
+        tables=tables,
+        transitions=totals.transitions,
+        episodes=totals.episodes,
+        slabs=totals.slabs,
+        seconds=totals.seconds,
+        steps_per_second=_share(totals.transitions, totals.seconds),
+        game_share=_share(totals.game_seconds, totals.seconds),
+        policy_share=_share(totals.policy_seconds, totals.seconds),
+        waiting_share=_share(totals.waited_seconds, totals.seconds + totals.waited_seconds),
+        restarts=totals.restarts,
         memory_bytes=resident_bytes(process_id),
-        last_error=member.last_error,
+        last_error=worker.last_error,
     )
 
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
-
-
-def resident_bytes(process_id: int | None) -> int:
-    """Resident memory of a process, where the system tells it cheaply (Linux)."""
-    if process_id is None:
-        return 0
-    try:
-        pages = int(Path(f"/proc/{process_id}/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * 4096

@@ -4,116 +4,134 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from keisei.experience.slab import SlabRecord
+from keisei.parallel.arena import Arena
 from keisei.parallel.communication import Death, Event, WorkerCommunicator
-from keisei.parallel.crew import Member, WorkerState
-from keisei.parallel.gathering import Gathering
+from keisei.parallel.deliveries import Deliveries
 from keisei.parallel.inference import GATHER_SECONDS, CentralInference
-from keisei.parallel.messages import Question, Ready, ResetDone
+from keisei.parallel.messages import NeedState, Question, Ready, StatePiece, state_piece
+from keisei.parallel.stock import Stock
+from keisei.parallel.tables import Table
 from keisei.parallel.timeline import Timeline
+from keisei.parallel.workers import Worker, WorkerState
 
 logger = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """What happens on every event. A worker's death changes nothing in the experience: its successor takes up the
-    state that was last committed and plays the unfinished slabs again."""
+    """What happens on every event. A worker's death changes nothing in the experience: whoever gets its tables takes
+    up the states that were last handed in, and plays the unfinished slabs again."""
 
     def __init__(
         self,
+        tables: Sequence[Table],
+        arena: Arena,
+        stock: Stock,
         communicator: WorkerCommunicator,
-        gathering: Gathering,
+        deliveries: Deliveries,
         inference: CentralInference | None,
         timeline: Timeline,
         max_failures: int,
-        newest_version: Callable[[], int],
     ) -> None:
+        self._tables, self._arena, self._stock = tables, arena, stock
         self._communicator = communicator
-        self._gathering = gathering
+        self._deliveries = deliveries
         self._inference = inference
         self._timeline = timeline
         self._max_failures = max_failures
-        self._newest_version = newest_version
 
     def pump(self, timeout: float) -> None:
         """Wait for events, act on them, and start the successors that are due."""
-        for member, event in self._communicator.events(self._patience(timeout)):
-            self._act_on(member, event)
+        for worker, event in self._communicator.events(self._patience(timeout)):
+            self._act_on(worker, event)
         if self._inference is not None:
-            for member in self._inference.answer(self._communicator.members):
-                member.asks = False
-                member.watch_anew()
-                self._communicator.answer(member)
-        now = time.monotonic()
-        for member in self._communicator.members:
-            if member.needs_successor and now >= member.retry_at:
-                member.tally.restarts += 1
-                member.take_newest_weights(self._newest_version())
-                self._communicator.start(member)
+            for number in self._inference.answer(self._could_ask()):
+                self._communicator.answer(self._communicator.workers[number])
+        for worker in self._communicator.workers:
+            if worker.is_due:
+                worker.totals.restarts += 1
+                self._communicator.start(worker)
 
     def _patience(self, timeout: float) -> float:
         """Not longer than until the next successor is due, or a question has waited long enough."""
         if self._inference is not None and self._inference.is_asked:
             timeout = min(timeout, GATHER_SECONDS)
-        due = [m.retry_at for m in self._communicator.members if m.needs_successor]
-        return max(0.0, min([timeout, *(at - time.monotonic() for at in due)]))
+        failed = [worker for worker in self._communicator.workers if worker.state is WorkerState.FAILED]
+        return max(0.0, min([timeout, *(worker.retry_at - time.monotonic() for worker in failed)]))
 
-    def _act_on(self, member: Member, event: Event) -> None:
+    def _could_ask(self) -> int:
+        """How many workers are at play."""
+        return sum(bool(worker.orders) and worker.is_ready for worker in self._communicator.workers)
+
+    def _act_on(self, worker: Worker, event: Event) -> None:
         match event:
             case Ready():
-                member.ready = True
-                member.watch_anew()
-                self._timeline.mark(f"worker {member.worker}", "ready")
-                if member.state is WorkerState.STARTING:
-                    member.state = WorkerState.RUNNING
+                worker.became_ready()
+                self._timeline.mark(f"worker {worker.number}", "ready")
             case SlabRecord():
-                self._take_slab(member, event)
+                self._take_slab(worker, event)
             case Question():
                 if self._inference is not None:
-                    self._inference.note(member, event)
-                    member.asks = True
-            case ResetDone():
-                member.reset_done(event.epoch)
+                    worker.asks = True
+                    self._inference.note(worker.number, event, self._tables[event.table].orders[0].epoch)
+            case NeedState():
+                self._send_piece(worker, event)
+            case StatePiece():
+                self._tables[event.table].take_piece(event.content, event.is_first)
+                worker.watch_anew()
             case Death():
-                self._bury(member, event)
+                self._bury(worker, event)
 
-    def _take_slab(self, member: Member, record: SlabRecord) -> None:
-        if not self._gathering.is_whole(member, record):
-            if member.handle is not None:
-                member.handle.kill()
-            self._bury(member, Death("it handed in a slab whose checksum is wrong"))
+    def _send_piece(self, worker: Worker, need: NeedState) -> None:
+        """A part of a state that is too large for a slot, to the worker that loads it."""
+        saved = self._tables[need.table].saved
+        if worker.handle is not None and saved is not None:
+            worker.handle.send(state_piece(saved.state, need.offset))
+        worker.watch_anew()
+
+    def _take_slab(self, worker: Worker, record: SlabRecord) -> None:
+        if not self._deliveries.is_whole(record):
+            if worker.handle is not None:
+                worker.handle.kill()
+            self._bury(worker, Death("it handed in a slab whose checksum is wrong"))
             return
-        slab = member.memory.slab(record.slab)
+        slab, table = self._arena.slab(record.slab), self._tables[record.table]
         if self._inference is not None:
             self._inference.value_ends(slab)
-        episodes = int(slab.terminated.sum() + slab.truncated.sum())
-        member.done(record, episodes)
-        self._gathering.arrive(member, record)
+        for slot in table.done(record):
+            self._stock.give_slot(slot)
+        worker.played(record, episodes=int(slab.terminated.sum() + slab.truncated.sum()))
+        self._deliveries.arrive(record, table.first_game)
         self._timeline.slab(record)
 
-    def _bury(self, member: Member, death: Death) -> None:
-        member.handle, member.asks = None, False
+    def _bury(self, worker: Worker, death: Death) -> None:
         if self._inference is not None:
-            self._inference.forget(member)
-        self._timeline.mark(f"worker {member.worker}", "died")
-        hung_thread = member.state is WorkerState.QUARANTINED
-        leaving = member.state in (WorkerState.DRAINING, WorkerState.STOPPED) and not member.orders
-        replace = member.note_failure(death.reason, death.from_outside, self._max_failures)
-        if leaving:
-            return
-        if hung_thread or not replace:
-            member.state = WorkerState.QUARANTINED
-            member.last_error = f"{death.reason}\n(worker {member.worker}: {member.describe_place()})"
-            logger.error(
-                "worker %d failed too often and is out (%s): %s",
-                member.worker, member.describe_place(), death.reason,
-            )  # fmt: skip
-        else:
-            if member.state is not WorkerState.PAUSED and member.state is not WorkerState.DRAINING:
-                member.state = WorkerState.FAILED
-            logger.warning("worker %d died (%s) and is replaced", member.worker, _last_line(death.reason))
+            self._inference.forget(worker.number)
+        self._timeline.mark(f"worker {worker.number}", "died")
+        place = ""
+        if worker.orders:
+            playing = self._tables[worker.orders[0].table]
+            playing.note_failure(worker.number, death.reason, death.from_outside)
+            place = playing.describe_place()
+        for table in self._tables:
+            if table.worker == worker.number:
+                if death.still_writes:
+                    table.move_orders(self._stock.replace_lost)
+                table.drop_hands()
+        worker.died(death.reason, from_outside=death.from_outside, max_failures=self._max_failures)
+        if death.still_writes:
+            worker.put_out(death.reason)
+        self._tell(worker, death, place)
+
+    def _tell(self, worker: Worker, death: Death, place: str) -> None:
+        if worker.state is WorkerState.QUARANTINED:
+            if place:
+                worker.last_error = f"{death.reason}\n(worker {worker.number}: {place})"
+            logger.error("worker %d failed too often and is out (%s): %s", worker.number, place, death.reason)
+        elif worker.state is not WorkerState.STOPPED:
+            logger.warning("worker %d died (%s) and is replaced", worker.number, _last_line(death.reason))
 
 
 def _last_line(text: str) -> str:

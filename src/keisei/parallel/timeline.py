@@ -43,13 +43,16 @@ class Timeline:
             began = record.started - record.waited_seconds
             self.events.append(TimelineEvent(lane, "wait", began, record.waited_seconds))
         details = (
+            ("table", float(record.table)),
             ("sequence", float(record.sequence)),
             ("version", float(record.version)),
             ("transitions", float(record.transitions)),
             ("game seconds", record.game_seconds),
             ("policy seconds", record.policy_seconds),
         )
-        self.events.append(TimelineEvent(lane, "slab", record.started, record.seconds, details))
+        self.events.append(
+            TimelineEvent(lane, f"table {record.table}", record.started, record.seconds, details)
+        )
 
     def export(self, path: str | Path) -> None:
         """Write the trace event format (JSON) that chrome://tracing and ui.perfetto.dev open."""

@@ -72,6 +72,10 @@ class Seating(Settings):
             assignment[rows.ply < length] = len(self.opponents) + 1
         return assignment
 
+    def owners(self, assignment: Assignment) -> Assignment:
+        """Which learner each row belongs to: 0 where the learner decides, -1 where nobody learns from it."""
+        return np.where(assignment == 0, np.int16(0), np.int16(-1))
+
     def _by_share(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """The opponent of each game; 0 where the learner plays against itself."""
         shares = np.cumsum([opponent.share for opponent in self.opponents])

@@ -1,6 +1,6 @@
 """Every slab under a magnifying glass: in its order, once, with its checksum, and with the content it should have.
 
-What it should have is found out in a process of its own, where the same workers play undisturbed: beside the
+What it should have is found out in a process of its own, where the same tables are played undisturbed: beside the
 manager, so that the check neither holds up the manager nor is held up by it.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import torch
 from keisei.errors import ParallelError
 from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.slab import SlabRecord
+from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.proving.same_experience import PlannedWeights, Reference, VerifySettings, slab_digest
@@ -73,24 +73,24 @@ class Audit:
                 self._manager.supervisor.pump(0.01)
 
     def _is_next(self, record: SlabRecord) -> bool:
-        expected = self._next.get(record.worker, 0)
+        expected = self._next.get(record.table, 0)
         if record.sequence < expected:
             self._findings.duplicated += 1
-            self._findings.complain(f"slab {record.sequence} of worker {record.worker} came twice")
+            self._findings.complain(f"slab {record.sequence} of table {record.table} came twice")
             return False
-        self._miss(record.worker, expected, record.sequence)
-        self._next[record.worker] = record.sequence + 1
+        self._miss(record.table, expected, record.sequence)
+        self._next[record.table] = record.sequence + 1
         return True
 
-    def _miss(self, worker: int, expected: int, got: int) -> None:
+    def _miss(self, table: int, expected: int, got: int) -> None:
         if got > expected:
             self._findings.lost += got - expected
-            self._findings.complain(f"slabs {expected} to {got - 1} of worker {worker} never came")
+            self._findings.complain(f"slabs {expected} to {got - 1} of table {table} never came")
 
     def close(self) -> None:
         """The end: whatever was ordered and has not come is lost, and damage that the manager noticed counts."""
-        for member in self._manager.communicator.members:
-            self._miss(member.worker, self._next.get(member.worker, 0), member.next_sequence)
+        for table in self._manager.tables:
+            self._miss(table.number, self._next.get(table.number, 0), table.next_sequence)
         self._findings.corrupted += self._manager.get_status().drops.corrupted
 
 
@@ -103,8 +103,7 @@ class Checker:
 
     def __init__(self, settings: VerifySettings, findings: Findings) -> None:
         self._findings = findings
-        forks = "forkserver" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
-        context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
+        context: Any = multiprocessing.get_context(chosen_start_method())
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
             target=check_slabs, args=(settings, theirs), name="keisei-checker", daemon=True
@@ -165,8 +164,8 @@ class Checker:
         if outcome == _DIFFERENT:
             findings.corrupted += 1
             findings.complain(
-                f"slab {record.sequence} of worker {record.worker} (epoch {record.epoch}, weights {record.version}) "
-                f"is not what it is undisturbed: {text}"
+                f"slab {record.sequence} of table {record.table}, played by worker {record.worker} (epoch "
+                f"{record.epoch}, weights {record.version}), is not what it is undisturbed: {text}"
             )
 
 
@@ -178,7 +177,7 @@ def check_slabs(settings: VerifySettings, connection: Connection) -> None:
         os.nice(5)  # what is measured goes first; the check has time whenever the others wait for it
     torch.set_num_threads(1)
     try:
-        with settings.manager("inline") as manager:
+        with settings.manager("inline", 1) as manager:
             assert manager.model is not None
             reference = Reference(manager, PlannedWeights(manager.model, settings.seed))
             while True:

@@ -19,12 +19,16 @@ from typing import Self
 
 from keisei.errors import ParallelError
 from keisei.parallel.backends.contract import WorkerHandle
-from keisei.parallel.crew import Member, WorkerState
+from keisei.parallel.messages import Start
+from keisei.parallel.tables import Table
+from keisei.parallel.workers import Worker, WorkerState
 
 TICK = 0.002
 """Seconds between two looks at the workers: how exactly recovery is timed."""
 HITS_ON_ONE_SLAB = 4
-"""A worker is killed so often on the same slab, or stopped once, and then left alone until it has played it."""
+"""A worker or a table is hit so often on the same slab, and then left alone until the slab is played."""
+HEIR_SHARE = 0.5
+"""Share of strikes that fall on a worker that has just been given another's table, where there is one."""
 RUDE_SHARE = 0.1
 """Share of kills that may hit any worker, also one that is just starting to replace another."""
 
@@ -37,6 +41,8 @@ class Toll:
     stops: int = 0
     interrupted: int = 0
     """Kills that hit a successor before its first step."""
+    heirs: int = 0
+    """Strikes on a worker that had just been given another's table."""
     recoveries: list[float] = field(default_factory=list)
     """Seconds from the signal until the successor makes its first step, or is ready where nothing is to be
     done. For a worker that is stopped while it rests, from its next order on: before, nobody misses it."""
@@ -50,6 +56,7 @@ class Toll:
             self.kills + other.kills,
             self.stops + other.stops,
             self.interrupted + other.interrupted,
+            self.heirs + other.heirs,
             self.recoveries + other.recoveries,
         )
 
@@ -74,7 +81,8 @@ class Disturber:
 
     def __init__(
         self,
-        members: Sequence[Member],
+        workers: Sequence[Worker],
+        tables: Sequence[Table],
         *,
         every: float,
         stop_share: float = 0.0,
@@ -84,7 +92,7 @@ class Disturber:
         """``stop_share`` of the strikes are SIGSTOP, the others SIGKILL; there are ``limit`` of them at most."""
         if not hasattr(signal, "SIGSTOP"):
             raise ParallelError("workers are killed and stopped by signals, which this system does not have")
-        self._members = members
+        self._workers, self._tables = workers, tables
         self._every, self._stop_share, self._limit = every, stop_share, limit
         self._chance = random.Random(seed)
         self._next_strike = 0.0
@@ -129,8 +137,8 @@ class Disturber:
     def _run(self) -> None:
         try:
             while not self._left.wait(TICK):
-                for member in list(self._members):
-                    self._watch(member)
+                for worker in list(self._workers):
+                    self._watch(worker)
                 if not self._ceased.is_set() and not self._spent and time.monotonic() >= self._next_strike:
                     self._strike()
         except BaseException as error:
@@ -142,31 +150,39 @@ class Disturber:
     def _strike(self) -> None:
         stop = self._chance.random() < self._stop_share
         rude = not stop and self._chance.random() < RUDE_SHARE
-        victims = [member for member in list(self._members) if self._may_hit(member, rude)]
+        victims = [worker for worker in list(self._workers) if self._may_hit(worker, rude)]
         if not victims:
             # Not at once when somebody has got on: that would always be the same instant of a worker's work.
             self._next_strike = time.monotonic() + self._chance.uniform(0, self._every / 2)
             return
+        heirs = [worker for worker in victims if _is_heir(worker)]
+        if heirs and self._chance.random() < HEIR_SHARE:
+            victims = heirs
         self._hit(self._chance.choice(victims), stop)
         self._next_strike = time.monotonic() + self._pause()
 
-    def _may_hit(self, member: Member, rude: bool) -> bool:
-        """Would the manager, after this strike too, rightly believe that the worker gets on?"""
-        if member.handle is None or member.handle.process_id is None:
+    def _may_hit(self, worker: Worker, rude: bool) -> bool:
+        """Would the manager, after this strike too, rightly believe that worker and table get on?"""
+        if worker.handle is None or worker.handle.process_id is None:
             return False
-        if member.failures or member.outside_kills >= HITS_ON_ONE_SLAB:
+        if worker.failures or worker.outside_kills >= HITS_ON_ONE_SLAB or self._table_suffers(worker):
             return False
-        blow = self._blows.get(member.worker)
+        blow = self._blows.get(worker.number)
         if rude:
             # Its successor may be hit, but the one that is already as good as dead would not notice.
-            return blow is None or member.handle is not blow.handle
-        return blow is None and member.state is WorkerState.RUNNING
+            return blow is None or worker.handle is not blow.handle
+        return blow is None and worker.state is WorkerState.RUNNING
 
-    def _hit(self, member: Member, stop: bool) -> None:
-        handle = member.handle
+    def _table_suffers(self, worker: Worker) -> bool:
+        """Whether what it plays has been hit often, be it in other hands."""
+        tables = [self._tables[order.table] for order in tuple(worker.orders)[:1]]
+        return any(table.failures or table.outside_kills >= HITS_ON_ONE_SLAB for table in tables)
+
+    def _hit(self, worker: Worker, stop: bool) -> None:
+        handle = worker.handle
         if handle is None or handle.process_id is None:
             return
-        since = time.monotonic()
+        is_heir, since = _is_heir(worker), time.monotonic()
         try:
             os.kill(handle.process_id, signal.SIGSTOP if stop else signal.SIGKILL)
         except ProcessLookupError:
@@ -175,25 +191,31 @@ class Disturber:
             self.toll.stops += 1
         else:
             self.toll.kills += 1
-        if member.worker in self._blows:
+        self.toll.heirs += is_heir
+        if worker.number in self._blows:
             self.toll.interrupted += 1
-        self._blows[member.worker] = _Blow(handle, since, stop)
+        self._blows[worker.number] = _Blow(handle, since, stop)
 
-    def _watch(self, member: Member) -> None:
-        blow = self._blows.get(member.worker)
+    def _watch(self, worker: Worker) -> None:
+        blow = self._blows.get(worker.number)
         if blow is None:
             return
-        if member.state is WorkerState.QUARANTINED:
-            del self._blows[member.worker]
+        if worker.state in (WorkerState.QUARANTINED, WorkerState.STOPPED):
+            del self._blows[worker.number]
             return
-        now, resting = time.monotonic(), not member.orders
-        if member.handle is None or member.handle is blow.handle:
-            if resting and (blow.stopped or member.state is WorkerState.PAUSED):
+        now, resting, handle = time.monotonic(), not worker.orders, worker.handle
+        if handle is None or handle is blow.handle:
+            if resting and (blow.stopped or worker.state is WorkerState.PAUSED):
                 blow.since = now
             return
-        steps = int(member.memory.control[0])
+        steps = handle.steps
         if blow.steps is None:
             blow.steps = steps
-        if steps != blow.steps or (resting and member.state in (WorkerState.RUNNING, WorkerState.PAUSED)):
-            del self._blows[member.worker]
+        if steps != blow.steps or (resting and worker.is_ready):
+            del self._blows[worker.number]
             self.toll.recoveries.append(now - blow.since)
+
+
+def _is_heir(worker: Worker) -> bool:
+    """Was given games that somebody else had played before, and has not handed them in yet."""
+    return any(order.start is Start.LOAD for order in tuple(worker.orders)[:1])

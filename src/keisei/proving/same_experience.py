@@ -1,7 +1,7 @@
-"""Is the experience the same, bit for bit, wherever workers run and whatever befalls them?
+"""Is the experience the same, bit for bit, wherever workers run, however many there are, and whatever happens to them?
 
 ``verify`` plays the same rounds inline, in threads and in processes, and compares. ``Reference`` plays single
-slabs of single workers again, for a run whose order cannot be foreseen.
+slabs of single tables again, for a run whose order nobody knows in advance.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from keisei.experience.slab import SlabRecord
 from keisei.games.randomness import keyed_word
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.config import EnvConfig, ParallelConfig
-from keisei.parallel.messages import Order, OrderKind
+from keisei.parallel.messages import Order, OrderKind, Start
 from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.parallel_manager import ParallelManager
-from keisei.parallel.plan import WorkerMemory
 from keisei.parallel.self_play_worker import SelfPlayWorker
 from keisei.policies.networks import ActorCritic, ModelConfig
 from keisei.proving.disturbance import Disturber, Toll
@@ -44,9 +43,11 @@ KEPT_VERSIONS = 8
 @dataclass(frozen=True, slots=True)
 class VerifySettings:
     game: str = "shogi"
-    workers: int = 4
+    tables: int = 5
     games: int = 16
-    """In each worker."""
+    """Of each table."""
+    workers: tuple[int, ...] = (1, 2, 3)
+    """How many play, run by run."""
     rounds: int = 20
     seed: int = 0
     network: bool = True
@@ -59,17 +60,19 @@ class VerifySettings:
     """Stop (SIGSTOP) some of them instead of killing them."""
     hidden_dim: int = 64
 
-    def manager(self, backend: Backend, **changes: Any) -> ParallelManager:
+    def manager(self, backend: Backend, workers: int, **changes: Any) -> ParallelManager:
         config = ParallelConfig(
             backend=backend,
-            num_workers=self.workers,
-            games_per_worker=self.games,
-            experience_batch_size=self.games * SLAB_STEPS,
+            num_workers=workers,
+            tables=self.tables,
+            games=self.games,
+            horizon=SLAB_STEPS,
             inference="central" if self.central and self.network else "worker",
-            seed=self.seed,
         )
         model = ModelConfig(hidden_dim=self.hidden_dim) if self.network else None
-        return ParallelManager(EnvConfig(game=self.game), model, config.model_copy(update=changes))
+        return ParallelManager(
+            EnvConfig(game=self.game), model, config.model_copy(update=changes), seed=self.seed
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +80,18 @@ class Run:
     """One way to play the rounds, and what came of it."""
 
     name: str
+    workers: str
+    """How many played."""
     transitions: int
     seconds: float
     digests: tuple[str, ...]
     """Of each round."""
     toll: Toll | None = None
     restarts: int = 0
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} with {self.workers}"
 
     @property
     def digest(self) -> str:
@@ -106,7 +115,7 @@ class VerifyReport:
     @property
     def differences(self) -> dict[str, int]:
         """By run: the first round that differs from the reference."""
-        found = {run.name: run.first_difference(self.runs[0]) for run in self.runs[1:]}
+        found = {run.title: run.first_difference(self.runs[0]) for run in self.runs[1:]}
         return {name: number for name, number in found.items() if number is not None}
 
     @property
@@ -119,34 +128,58 @@ Observer = Callable[[str, int, int], None]
 
 
 def verify(settings: VerifySettings, observe: Observer = lambda name, done, total: None) -> VerifyReport:
-    """Play the same rounds everywhere. With kills, the disturbed run goes first, since nobody knows how many
-    rounds it takes; the others then play as many."""
+    """Play the same rounds with each number of workers in each place, and once more while workers come and go. With
+    kills, the disturbed run goes first, since nobody knows how many rounds it takes; the others then play as many."""
     rounds, disturbed = settings.rounds, None
     with torch_threads(1):
         if settings.kills:
             disturbed = _play_disturbed(settings, observe)
             rounds = len(disturbed.digests)
-        runs = [_play(settings, backend, rounds, observe) for backend in BACKENDS]
+        runs = [
+            _play(settings, backend, workers, rounds, observe)
+            for backend in BACKENDS
+            for workers in settings.workers
+        ]
+        runs.append(_play_with_changing_crew(settings, rounds, observe))
     return VerifyReport((*runs, disturbed) if disturbed is not None else tuple(runs))
 
 
-def _play(settings: VerifySettings, backend: Backend, rounds: int, observe: Observer) -> Run:
-    rehearsal = _Rehearsal(settings.manager(backend), settings.seed)
+def _play(settings: VerifySettings, backend: Backend, workers: int, rounds: int, observe: Observer) -> Run:
+    rehearsal = _Rehearsal(settings.manager(backend, workers), settings.seed)
+    name = f"{backend}, {workers}"
     with rehearsal.manager:
         for done in range(rounds):
-            observe(backend, done, rounds)
+            observe(name, done, rounds)
             rehearsal.round()
-    observe(backend, rounds, rounds)
-    return rehearsal.result(backend)
+    observe(name, rounds, rounds)
+    return rehearsal.result(backend, str(workers))
+
+
+def _play_with_changing_crew(settings: VerifySettings, rounds: int, observe: Observer) -> Run:
+    """In processes: a worker comes after a third of the rounds, and the first one leaves after two thirds."""
+    name = "crew changes"
+    rehearsal = _Rehearsal(settings.manager("process", 2), settings.seed)
+    manager = rehearsal.manager
+    with manager:
+        for done in range(rounds):
+            observe(name, done, rounds)
+            if done == rounds // 3:
+                manager.add_workers()
+            if done == 2 * rounds // 3:
+                manager.remove_workers([0])
+            rehearsal.round()
+    observe(name, rounds, rounds)
+    return rehearsal.result(name, "2, 3, 2")
 
 
 def _play_disturbed(settings: VerifySettings, observe: Observer) -> Run:
     """In processes, round after round, until all kills have been dealt and got over."""
-    name = "disturbed"
-    rehearsal = _Rehearsal(settings.manager("process", hang_timeout=HANG_SECONDS), settings.seed)
+    name, workers = "disturbed", max(settings.workers)
+    rehearsal = _Rehearsal(settings.manager("process", workers, hang_timeout=HANG_SECONDS), settings.seed)
     manager = rehearsal.manager
     disturber = Disturber(
-        manager.communicator.members,
+        manager.workers,
+        manager.tables,
         every=KILL_EVERY,
         stop_share=STOP_SHARE if settings.stops else 0.0,
         limit=settings.kills,
@@ -157,7 +190,7 @@ def _play_disturbed(settings: VerifySettings, observe: Observer) -> Run:
             rehearsal.round()
             observe(name, min(disturber.toll.strikes, settings.kills), settings.kills)
         restarts = manager.get_status().restarts
-    return rehearsal.result(name, disturber.toll, restarts)
+    return rehearsal.result(name, str(workers), disturber.toll, restarts)
 
 
 class _Rehearsal:
@@ -177,9 +210,9 @@ class _Rehearsal:
         if self._weights is not None:
             self._weights.publish(self.manager)
 
-    def result(self, name: str, toll: Toll | None = None, restarts: int = 0) -> Run:
+    def result(self, name: str, workers: str, toll: Toll | None = None, restarts: int = 0) -> Run:
         seconds = time.monotonic() - self._began
-        return Run(name, self._transitions, seconds, tuple(self.digests), toll, restarts)
+        return Run(name, workers, self._transitions, seconds, tuple(self.digests), toll, restarts)
 
 
 class PlannedWeights:
@@ -219,33 +252,31 @@ def slab_digest(item: CollectedSlab) -> str:
 
 
 class Reference:
-    """The workers as they would be had nothing befallen them, in this thread. Each slab that a real worker handed
-    in is played again, from what its record says of epoch, sequence and weights."""
+    """The tables as they would be had nothing happened to any worker, in this thread. Each slab that was handed in is
+    played again, from what its record says of table, epoch, sequence and weights."""
 
     def __init__(self, manager: ParallelManager, weights: PlannedWeights) -> None:
         """For a manager of the same settings as the one whose slabs are to be checked; it need not play itself."""
         self._weights = weights
         self._versions: OrderedDict[int, ModelSynchronizer] = OrderedDict()
         self._epochs: dict[int, int] = {}
-        self._memories: dict[int, WorkerMemory] = {}
-        self._workers: dict[int, SelfPlayWorker] = {}
+        self._arena = manager.arena_for_one()
         first = self._at(PlannedWeights.FIRST_VERSION)
-        for member in manager.communicator.members:
-            memory = WorkerMemory.allocate(member.memory.shape, member.plan.slabs, first.reader())
-            self._memories[member.worker] = memory
-            self._workers[member.worker] = SelfPlayWorker(member.plan, memory, manager)
-            self._epochs[member.worker] = 0
+        self._worker = SelfPlayWorker(manager.plan(0), self._arena, first.reader(), manager)
 
     def digest(self, record: SlabRecord) -> str:
-        """What the digest of this slab should be. Slabs of a worker are asked for in their order."""
-        worker, memory = self._workers[record.worker], self._memories[record.worker]
-        if record.epoch != self._epochs[record.worker]:
-            worker.obey(Order(OrderKind.RESET, epoch=record.epoch))
-            self._epochs[record.worker] = record.epoch
-        memory.weights = self._at(record.version).reader()
-        played = worker.obey(Order(OrderKind.PLAY, record.sequence, 0, record.epoch, record.version))
-        assert isinstance(played, SlabRecord)
-        return slab_digest(CollectedSlab(played, worker.plan.first_game, memory.slab(0)))
+        """What the digest of this slab should be. Slabs of a table are asked for in their order."""
+        begins = self._epochs.get(record.table) != record.epoch
+        self._epochs[record.table] = record.epoch
+        self._worker.weights = self._at(record.version).reader()
+        order = Order(
+            OrderKind.PLAY, record.table, record.epoch, record.sequence, record.version,
+            start=Start.BEGIN if begins else Start.GO_ON,
+        )  # fmt: skip
+        played = self._worker.obey(order)
+        assert played is not None
+        first_game = self._worker.plan.first_game(record.table)
+        return slab_digest(CollectedSlab(played, first_game, self._arena.slab(0)))
 
     def _at(self, version: int) -> ModelSynchronizer:
         if version not in self._versions:
@@ -256,8 +287,6 @@ class Reference:
         return self._versions[version]
 
     def close(self) -> None:
-        self._workers.clear()
-        for memory in self._memories.values():
-            memory.close()
+        self._arena.close()
         for synchronizer in self._versions.values():
             synchronizer.close()

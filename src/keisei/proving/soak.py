@@ -1,6 +1,6 @@
 """A long run under fire: real workers are killed, stopped, reset and paused, and every slab is checked.
 
-Each slab that arrives is compared with the same slab of a worker that nothing befell. Nothing may be lost,
+Each slab that arrives is compared with the same slab of a table that nothing happened to. Nothing may be lost,
 doubled or different, and nothing may be left behind.
 """
 
@@ -21,22 +21,28 @@ from typing import Literal
 
 from keisei.errors import NoWorkersError
 from keisei.experience.collected import Experiences
+from keisei.machine.memory import resident_bytes
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.parallel_manager import ParallelManager
-from keisei.parallel.status import resident_bytes
 from keisei.proving.audit import Audit, Checker, Findings
 from keisei.proving.disturbance import Disturber, Toll
-from keisei.proving.same_experience import HANG_SECONDS, STOP_SHARE, PlannedWeights, VerifySettings
+from keisei.proving.same_experience import (
+    HANG_SECONDS,
+    SLAB_STEPS,
+    STOP_SHARE,
+    PlannedWeights,
+    VerifySettings,
+)
 
 Mode = Literal["sync", "async"]
 
 COLLECT_SECONDS = 0.2
 SLABS_A_ROUND = 2
-"""Of each worker, in synchronous rounds: enough work for a worker to be at it whenever a signal comes."""
+"""Of each table, in synchronous rounds: enough work for a worker to be at it whenever a signal comes."""
 PUBLISH_SHARE = 0.3
 """Share of collections after which the weights change."""
 RESET_SHARE = 0.05
-"""Share of collections after which some worker starts its games anew."""
+"""Share of collections after which the games of some table start anew."""
 PAUSE_SHARE = 0.05
 """Share of collections that some worker does not take part in."""
 SAMPLE_SECONDS = 0.2
@@ -46,9 +52,10 @@ SETTLE_SECONDS = 30.0
 @dataclass(frozen=True, slots=True)
 class SoakSettings:
     game: str = "shogi"
+    tables: int = 6
     workers: int = 4
     games: int = 16
-    """In each worker."""
+    """Of each table."""
     duration: float = 60.0
     kill_every: float = 0.1
     modes: tuple[Mode, ...] = ("sync", "async")
@@ -58,10 +65,10 @@ class SoakSettings:
     @property
     def plan(self) -> VerifySettings:
         """What is played, wherever it is."""
-        return VerifySettings(game=self.game, workers=self.workers, games=self.games, seed=self.seed)
+        return VerifySettings(game=self.game, tables=self.tables, games=self.games, seed=self.seed)
 
     def manager(self, mode: Mode) -> ParallelManager:
-        return self.plan.manager("process", mode=mode, hang_timeout=HANG_SECONDS)
+        return self.plan.manager("process", self.workers, mode=mode, hang_timeout=HANG_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +179,8 @@ class _Ordeal:
         assert manager.model is not None
         weights = PlannedWeights(manager.model, self._settings.seed)
         disturber = Disturber(
-            manager.communicator.members,
+            manager.workers,
+            manager.tables,
             every=self._settings.kill_every,
             stop_share=STOP_SHARE,
             seed=self._settings.seed,
@@ -190,8 +198,9 @@ class _Ordeal:
     def _collect(self, manager: ParallelManager, mode: Mode) -> Experiences:
         if mode == "async":
             return manager.collect_experiences(timeout=COLLECT_SECONDS)
-        settings = self._settings
-        return manager.collect_experiences(SLABS_A_ROUND * settings.workers * _slab_transitions(manager))
+        return manager.collect_experiences(
+            SLABS_A_ROUND * self._settings.tables * SLAB_STEPS * self._settings.games
+        )
 
     def _meddle(self, manager: ParallelManager, weights: PlannedWeights) -> None:
         """What a training run does to its workers, beside what the world does to them."""
@@ -200,7 +209,7 @@ class _Ordeal:
             weights.publish(manager)
         worker = self._chance.randrange(self._settings.workers)
         if self._chance.random() < RESET_SHARE:
-            manager.reset_workers([worker])
+            manager.reset_workers([self._chance.randrange(self._settings.tables)])
             self.resets += 1
         if self._chance.random() < PAUSE_SHARE and self._settings.workers > 1:
             manager.pause_workers([worker])
@@ -230,13 +239,9 @@ def _settle(manager: ParallelManager, disturber: Disturber, audit: Audit) -> Non
     audit.close()
 
 
-def _slab_transitions(manager: ParallelManager) -> int:
-    return manager.communicator.members[0].memory.shape.transitions
-
-
 def _warm_up(settings: SoakSettings) -> None:
-    """Have what stays for the next manager, such as the fork server: a soak does not leave that behind."""
-    with replace(settings, workers=1).manager("sync"):
+    """Have what stays for the next manager, such as the fork servers: a soak does not leave those behind."""
+    with replace(settings, workers=1).manager("sync"), Checker(settings.plan, Findings()):
         gc.collect()
 
 

@@ -7,8 +7,23 @@ from collections import deque
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from keisei.parallel.messages import ANSWER, Failed, Order, OrderKind, Question, Ready, Reply, encode_reply
-from keisei.parallel.plan import WorkerMemory, WorkerPlan
+from keisei.parallel.arena import Arena
+from keisei.parallel.messages import (
+    ANSWER,
+    PIECE_BYTES,
+    Failed,
+    NeedState,
+    Order,
+    OrderKind,
+    Question,
+    Ready,
+    Reply,
+    StatePiece,
+    encode_reply,
+    piece_content,
+)
+from keisei.parallel.model_sync import WeightReader
+from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.self_play_worker import SelfPlayWorker, WorkerStopped
 
 
@@ -18,7 +33,7 @@ class Channel:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._early: deque[bytes] = deque()
-        """Orders that arrived while the worker waited for an answer."""
+        """Orders that arrived while the worker waited for something else."""
 
     def receive(self) -> Order:
         return Order.decode(self._early.popleft() if self._early else self._connection.recv_bytes())
@@ -29,19 +44,41 @@ class Channel:
     def ask(self, question: Question) -> None:
         self.send(question)
         while (message := self._connection.recv_bytes()) != ANSWER:
-            if Order.decode(message).kind is OrderKind.STOP:
-                raise WorkerStopped
-            self._early.append(message)
+            self._keep(message)
+
+    def fetch_state(self, table: int) -> bytes:
+        state = b""
+        while True:
+            self.send(NeedState(table, len(state)))
+            piece = self._next_piece()
+            state += piece
+            if len(piece) < PIECE_BYTES:
+                return state
+
+    def deliver_piece(self, piece: StatePiece) -> None:
+        self.send(piece)
+
+    def _next_piece(self) -> bytes:
+        while (piece := piece_content(message := self._connection.recv_bytes())) is None:
+            self._keep(message)
+        return piece
+
+    def _keep(self, message: bytes) -> None:
+        if Order.decode(message).kind is OrderKind.STOP:
+            raise WorkerStopped
+        self._early.append(message)
 
 
-def serve(plan: WorkerPlan, memory: WorkerMemory, connection: Connection) -> None:
+def serve(plan: WorkerPlan, arena: Arena, weights: WeightReader | None, connection: Connection) -> None:
     """Carry out orders until the manager says stop or is gone. An error is told to the manager and ends it."""
     channel = Channel(connection)
     try:
-        worker = SelfPlayWorker(plan, memory, channel)
+        worker = SelfPlayWorker(plan, arena, weights, channel)
         channel.send(Ready())
         while (order := channel.receive()).kind is not OrderKind.STOP:
-            channel.send(worker.obey(order))
+            record = worker.obey(order)
+            if record is not None:
+                channel.send(record)
     except (EOFError, ConnectionError, WorkerStopped):
         return  # the manager is gone or wants no more, and nobody is left to tell
     except Exception:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,20 +14,25 @@ import numpy as np
 from keisei.errors import ContractError
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import SlabRecord
+from keisei.parallel.arena import Arena, ArenaSize
 from keisei.parallel.backends.contract import Backend, WorkerHandle
 from keisei.parallel.config import EnvConfig
 from keisei.parallel.messages import (
     ANSWER,
+    THROUGH_PIPE,
     Failed,
+    NeedState,
     Order,
     OrderKind,
     Question,
     Ready,
     Reply,
-    ResetDone,
+    Start,
+    StatePiece,
     decode_reply,
+    state_piece,
 )
-from keisei.parallel.plan import MAX_IN_FLIGHT, WorkerMemory, WorkerPlan
+from keisei.parallel.plan import MAX_IN_FLIGHT, WorkerPlan
 from keisei.policies.seating import Seating
 
 STEPS, GAMES, SLABS = 16, 4, 8
@@ -38,52 +43,60 @@ NO_SUCH_SLAB = 1 << 20
 T = TypeVar("T")
 
 
-def check_backend(factory: Callable[[], Backend], patience: float = 60.0) -> None:
+def check_backend(factory: Callable[[Arena], Backend], patience: float = 60.0) -> None:
     """Play with workers of a backend, real ones, and raise ``ContractError`` where they break a promise.
 
-    ``patience`` is how many seconds a start, a slab or an end may take before it counts as never.
+    ``factory`` makes the backend for an arena, without weights. ``patience`` is how many seconds a start, a slab or an
+    end may take before it counts as never.
     """
-    backend = factory()
     for check in (
         _messages_arrive_in_order,
         _the_end_is_orderly,
         _last_words_are_heard,
         _the_dead_write_nothing,
         _successors_play_the_same,
+        _large_states_pass_through,
         _questions_are_answered,
         _many_orders_fit,
     ):
-        with _Bench(backend, patience) as bench:
+        with _Bench(factory, patience) as bench:
             check(bench)
 
 
 @dataclass
 class _Bench:
-    """A backend, the memory of one worker, and the worker that runs at the moment."""
+    """A backend, the arena of one table, and the worker that runs at the moment."""
 
-    backend: Backend
+    factory: Callable[[Arena], Backend]
     patience: float
-    memory: WorkerMemory = field(init=False)
+    backend: Backend = field(init=False)
+    arena: Arena = field(init=False)
     handle: WorkerHandle = field(init=False)
+    state: bytes = b""
+    """What came through the pipe."""
     _started: list[WorkerHandle] = field(default_factory=list)
 
     def __enter__(self) -> _Bench:
-        spec = EnvConfig(game="tictactoe").make(batch=1, seed=0).spec
-        self.memory = WorkerMemory.allocate(SlabShape.of(spec, STEPS, GAMES), SLABS, None)
+        self.make_arena()
         return self
+
+    def make_arena(self, slot_bytes: int | None = None) -> None:
+        spec = EnvConfig(game="tictactoe").make(batch=1, seed=0).spec
+        size = ArenaSize.of(SlabShape.of(spec, STEPS, GAMES), SLABS, SLABS)
+        self.arena = Arena(size if slot_bytes is None else replace(size, slot_bytes=slot_bytes))
+        self.backend = self.factory(self.arena)
 
     def __exit__(self, *error: object) -> None:
         for handle in self._started:
             handle.kill()
-        self.memory.close()
+        self.arena.close()
 
-    def start(self, *, central: bool = False, resume_from: int | None = None) -> None:
+    def start(self, *, central: bool = False) -> None:
         plan = WorkerPlan(
-            worker=0, env=EnvConfig(game="tictactoe"), model=None, games=GAMES, first_game=0, seed=7,
-            slab_steps=STEPS, slabs=SLABS, max_game_length=None, temperature=1.0, epsilon=0.0,
-            seating=Seating(), central=central, resume_from=resume_from,
+            worker=0, env=EnvConfig(game="tictactoe"), model=None, seed=7, games=GAMES, horizon=STEPS,
+            seating=Seating(), overrides={}, central=central,
         )  # fmt: skip
-        self.handle = self.backend.start(plan, self.memory, self)
+        self.handle = self.backend.start(plan, self)
         self._started.append(self.handle)
         self.expect(Ready, "a worker that has started says that it is ready")
 
@@ -100,6 +113,19 @@ class _Bench:
                 return decode_reply(message)
             self.within(lambda: self.backend.wait([self.handle], LOOKS), "wait returns after its time-out")
         raise ContractError(f"{self.backend.name}: {rule}; no message came in {self.patience:g} s")
+
+    def next_record(self, rule: str) -> SlabRecord:
+        """The next slab, with all that passes through the pipe before it."""
+        while True:
+            reply = self.next_reply(rule)
+            if isinstance(reply, StatePiece):
+                self.deliver_piece(reply)
+            elif isinstance(reply, NeedState):
+                self.handle.send(state_piece(self.state, reply.offset))
+            elif isinstance(reply, SlabRecord):
+                return reply
+            else:
+                raise ContractError(f"{self.backend.name}: {rule}; it said {reply}")
 
     def expect(self, kind: type[T], rule: str) -> T:
         reply = self.next_reply(rule)
@@ -142,29 +168,40 @@ class _Bench:
             f"messages arrive in order; slab {sequence} was due, and {record.sequence} came",
         )
         self.demand(
-            self.memory.slab(slab).checksum() == record.checksum,
+            self.arena.slab(slab).checksum() == record.checksum,
             "what a worker wrote is in the memory when its message arrives",
         )
 
     def ask(self, question: Question) -> None:
         """As the manager: take the first legal action everywhere."""
-        slab, step = self.memory.slab(question.slab), question.step
+        slab, step = self.arena.slab(question.slab), question.step
         game = EnvConfig(game="tictactoe").make(batch=1, seed=0)
         slab.action[step] = np.argmax(game.unpack(slab.packed[step])[1], axis=1)
         slab.log_prob[step], slab.value[step] = 0.5, 0.25
 
+    def fetch_state(self, table: int) -> bytes:
+        """As the manager, for a worker in this very thread."""
+        return self.state
 
-def _play(sequence: int, slab: int | None = None) -> Order:
-    return Order(OrderKind.PLAY, sequence, sequence % SLABS if slab is None else slab)
+    def deliver_piece(self, piece: StatePiece) -> None:
+        self.state = piece.content if piece.is_first else self.state + piece.content
+
+
+def _play(sequence: int, slab: int | None = None, start: Start | None = None, source: int = 0) -> Order:
+    """The order for a slab of table 0, which begins with slab 0."""
+    chosen = (Start.GO_ON if sequence else Start.BEGIN) if start is None else start
+    place = sequence % SLABS
+    return Order(
+        OrderKind.PLAY, sequence=sequence, slab=place if slab is None else slab, state_slot=place, start=chosen,
+        source=source,
+    )  # fmt: skip
 
 
 def _messages_arrive_in_order(bench: _Bench) -> None:
     bench.start()
-    bench.send(_play(0), _play(1), Order(OrderKind.RESET, epoch=1), _play(2))
-    for sequence in (0, 1):
+    bench.send(_play(0), _play(1), Order(OrderKind.FORGET), _play(2, start=Start.BEGIN))
+    for sequence in (0, 1, 2):
         bench.check_record(bench.expect(SlabRecord, "every order is answered"), sequence, sequence)
-    bench.demand(bench.expect(ResetDone, "messages arrive in order").epoch == 1, "messages arrive whole")
-    bench.check_record(bench.expect(SlabRecord, "every order is answered"), 2, 2)
     nothing = bench.within(bench.handle.receive, "receive gives None where nothing has arrived")
     bench.demand(nothing is None, "an order is answered once")
     bench.demand(bench.handle.is_alive(), "a worker without orders waits for them")
@@ -201,14 +238,14 @@ def _last_words_are_heard(bench: _Bench) -> None:
 def _the_dead_write_nothing(bench: _Bench) -> None:
     bench.start()
     bench.send(*(_play(sequence) for sequence in range(SLABS)))
-    bench.until(lambda: int(bench.memory.control[0]) > 0, min(bench.patience, 1.0))
+    bench.until(lambda: bench.handle.steps > 0, min(bench.patience, 1.0))
     bench.demand(bench.within(bench.handle.kill, "kill returns"), "kill ends a worker that plays")
     bench.demand(not bench.handle.is_alive(), "a worker that was killed is not alive")
-    before = _contents(bench.memory)
+    before = _contents(bench)
     time.sleep(10 * LOOKS)
     with suppress(OSError):
         bench.handle.receive()
-    bench.demand(_contents(bench.memory) == before, "after kill, a worker writes nothing any more")
+    bench.demand(_contents(bench) == before, "after kill, a worker writes nothing any more")
 
 
 def _successors_play_the_same(bench: _Bench) -> None:
@@ -216,11 +253,31 @@ def _successors_play_the_same(bench: _Bench) -> None:
     bench.send(_play(0), _play(1))
     first = bench.expect(SlabRecord, "every order is answered")
     second = bench.expect(SlabRecord, "every order is answered")
+    steps = bench.handle.steps
+    bench.demand(steps >= 2 * STEPS, "a handle tells the steps that its worker has made")
     bench.within(bench.handle.kill, "kill returns")
-    bench.start(resume_from=first.state_slot)
-    bench.send(_play(1, slab=5))
-    again = bench.expect(SlabRecord, "a worker starts in the memory of one that was killed")
+    bench.start()
+    bench.send(_play(1, slab=5, start=Start.LOAD, source=first.state_slot))
+    again = bench.expect(SlabRecord, "a worker plays on where one that was killed had been")
     bench.demand(again.checksum == second.checksum, "a successor plays what its predecessor played")
+
+
+def _large_states_pass_through(bench: _Bench) -> None:
+    """States that fit no slot reach the manager and the next worker all the same."""
+    bench.arena.close()
+    bench.make_arena(slot_bytes=64)
+    bench.start()
+    bench.send(_play(0), _play(1))
+    first = bench.next_record("a state that fits no slot comes through the pipe")
+    bench.demand(first.state_slot == THROUGH_PIPE, "its record says so")
+    taken = bench.state
+    second = bench.next_record("every order is answered")
+    bench.within(bench.handle.kill, "kill returns")
+    bench.start()
+    bench.state = taken
+    bench.send(_play(1, slab=5, start=Start.LOAD, source=THROUGH_PIPE))
+    again = bench.next_record("a worker asks for a state that lies in no slot")
+    bench.demand(again.checksum == second.checksum, "a large state is loaded as a small one is")
 
 
 def _questions_are_answered(bench: _Bench) -> None:
@@ -237,7 +294,7 @@ def _questions_are_answered(bench: _Bench) -> None:
     bench.demand(
         [r.sequence for r in records] == [0, 1], "orders that come before an answer are kept, in order"
     )
-    answered = bool((bench.memory.slab(1).value[:STEPS] == 0.25).all())
+    answered = bool((bench.arena.slab(1).value[:STEPS] == 0.25).all())
     bench.demand(answered, "a worker with central inference plays what the manager decides")
 
 
@@ -252,6 +309,6 @@ def _many_orders_fit(bench: _Bench) -> None:
         )
 
 
-def _contents(memory: WorkerMemory) -> tuple[Any, ...]:
-    slabs = tuple(memory.slab(index).checksum() for index in range(SLABS))
-    return (int(memory.control[0]), *slabs)
+def _contents(bench: _Bench) -> tuple[Any, ...]:
+    slabs = tuple(bench.arena.slab(index).checksum() for index in range(SLABS))
+    return (bench.handle.steps, *slabs)

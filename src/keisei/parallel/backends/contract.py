@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from keisei.parallel.plan import WorkerMemory, WorkerPlan
+from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.self_play_worker import Manager
 
 
@@ -19,7 +19,7 @@ class WorkerHandle(Protocol):
 
     def send(self, message: bytes) -> None:
         """Hand a message over. One that a dead worker can't take is lost without an error: the manager
-        learns of the death, and sends again to the worker's successor."""
+        learns of the death, and gives the orders to another."""
         ...
 
     def receive(self) -> bytes | None:
@@ -28,12 +28,26 @@ class WorkerHandle(Protocol):
 
     def is_alive(self) -> bool: ...
 
+    def ask_to_stop(self) -> None:
+        """Let the worker end at its next step, in the middle of a slab."""
+        ...
+
     def kill(self) -> bool:
         """End the worker at once. False where that is impossible, because it is a hung thread."""
         ...
 
     def join(self, timeout: float) -> bool:
         """Wait for the worker's end; False where it has not come."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """The steps that workers in this place have made: a number that moves while one gets on."""
+        ...
+
+    @property
+    def is_suspended(self) -> bool:
+        """True where somebody has stopped it from outside, as far as the backend can tell."""
         ...
 
     @property
@@ -51,12 +65,13 @@ class WorkerHandle(Protocol):
 
 
 class Backend(Protocol):
-    """Starts workers and waits for them."""
+    """Starts workers and waits for them. It is made with the arena that they play in, a reader of the weights, and
+    the start method of processes."""
 
     name: str
 
-    def start(self, plan: WorkerPlan, memory: WorkerMemory, manager: Manager) -> WorkerHandle:
-        """``manager`` answers the questions of workers that run in this very thread; others ask by message."""
+    def start(self, plan: WorkerPlan, manager: Manager) -> WorkerHandle:
+        """``manager`` answers workers that run in this very thread; others ask by message."""
         ...
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:

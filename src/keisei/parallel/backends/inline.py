@@ -6,11 +6,14 @@ import traceback
 from collections import deque
 from collections.abc import Sequence
 
+from keisei.machine.start_method import StartMethod
 from keisei.machine.torch_threads import single_threaded
+from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.messages import Failed, Order, OrderKind, Ready, Reply, encode_reply
-from keisei.parallel.plan import WorkerMemory, WorkerPlan
-from keisei.parallel.self_play_worker import Manager, SelfPlayWorker
+from keisei.parallel.model_sync import WeightReader
+from keisei.parallel.plan import WorkerPlan
+from keisei.parallel.self_play_worker import Manager, SelfPlayWorker, WorkerStopped
 
 
 class InlineHandle:
@@ -18,13 +21,17 @@ class InlineHandle:
 
     process_id = None
     killed_from_outside = False
+    is_suspended = False
 
-    def __init__(self, plan: WorkerPlan, memory: WorkerMemory, manager: Manager) -> None:
-        self._plan, self._memory, self._manager = plan, memory, manager
+    def __init__(
+        self, plan: WorkerPlan, arena: Arena, weights: WeightReader | None, manager: Manager
+    ) -> None:
+        self._plan, self._arena, self._weights, self._manager = plan, arena, weights, manager
+        self._control = arena.control(plan.worker)
+        self._control[1] = 0
         self._worker: SelfPlayWorker | None = None
         self._orders: deque[Order] = deque()
         self._alive = True
-        self._started = False
         self.exit_reason = "it runs"
 
     def send(self, message: bytes) -> None:
@@ -40,6 +47,9 @@ class InlineHandle:
         try:
             with single_threaded():
                 reply = self._next_reply()
+        except WorkerStopped:
+            self.kill()
+            return None
         except Exception:
             self._alive = False
             self.exit_reason = "it raised an error"
@@ -47,16 +57,24 @@ class InlineHandle:
         return None if reply is None else encode_reply(reply)
 
     def _next_reply(self) -> Reply | None:
-        if not self._started:
-            self._started = True
-            self._worker = SelfPlayWorker(self._plan, self._memory, self._manager)
+        if self._worker is None:
+            self._worker = SelfPlayWorker(self._plan, self._arena, self._weights, self._manager)
             return Ready()
-        if self._worker is None or not self._orders:
-            return None
-        return self._worker.obey(self._orders.popleft())
+        while self._orders:
+            record = self._worker.obey(self._orders.popleft())
+            if record is not None:
+                return record
+        return None
+
+    @property
+    def steps(self) -> int:
+        return int(self._control[0])
 
     def is_alive(self) -> bool:
         return self._alive
+
+    def ask_to_stop(self) -> None:
+        self._control[1] = 1
 
     def kill(self) -> bool:
         self._alive = False
@@ -71,8 +89,13 @@ class InlineHandle:
 class InlineBackend:
     name = "inline"
 
-    def start(self, plan: WorkerPlan, memory: WorkerMemory, manager: Manager) -> InlineHandle:
-        return InlineHandle(plan, memory, manager)
+    def __init__(
+        self, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+    ) -> None:
+        self._arena, self._weights = arena, weights
+
+    def start(self, plan: WorkerPlan, manager: Manager) -> InlineHandle:
+        return InlineHandle(plan, self._arena, self._weights, manager)
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         """Nothing happens elsewhere, so there is nothing to wait for."""

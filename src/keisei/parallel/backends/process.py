@@ -12,11 +12,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
+from keisei.games.contract import Array
+from keisei.machine.start_method import StartMethod, chosen_start_method
+from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.piped import Pipe, wait_for
-from keisei.parallel.plan import WorkerMemory, WorkerPlan
+from keisei.parallel.model_sync import WeightReader
+from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.self_play_worker import Manager
 
 PRELOAD = ["keisei.parallel.backends.process_worker"]
@@ -26,9 +31,10 @@ JOIN_SECONDS = 5.0
 
 
 class ProcessHandle:
-    def __init__(self, process: Any, connection: Connection) -> None:
+    def __init__(self, process: Any, connection: Connection, control: Array) -> None:
         self._process = process
         self._pipe = Pipe(connection)
+        self._control = control
         self._killed_by_us = False
 
     def send(self, message: bytes) -> None:
@@ -37,8 +43,24 @@ class ProcessHandle:
     def receive(self) -> bytes | None:
         return self._pipe.receive()
 
+    @property
+    def steps(self) -> int:
+        return int(self._control[0])
+
+    @property
+    def is_suspended(self) -> bool:
+        """Linux tells the state of a process: T where a signal has stopped it."""
+        try:
+            state = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            return False
+        return state in ("T", "t")
+
     def is_alive(self) -> bool:
         return bool(self._process.is_alive())
+
+    def ask_to_stop(self) -> None:
+        self._control[1] = 1
 
     def kill(self) -> bool:
         """SIGKILL ends a stopped process too; only when it is gone may its memory go to a successor."""
@@ -78,22 +100,23 @@ class ProcessHandle:
 class ProcessBackend:
     name = "process"
 
-    def __init__(self, start_method: Literal["auto", "forkserver", "spawn"] = "auto") -> None:
-        if start_method == "auto":
-            # macOS has forkserver too, but its system libraries do not bear a fork.
-            usable = "forkserver" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
-            start_method = "forkserver" if usable else "spawn"
-        self._context: Any = multiprocessing.get_context(start_method)
-        self._forks = start_method == "forkserver"
+    def __init__(
+        self, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+    ) -> None:
+        self._arena, self._weights = arena, weights
+        method = chosen_start_method(start_method)
+        self._context: Any = multiprocessing.get_context(method)
+        self._forks = method == "forkserver"
 
-    def start(self, plan: WorkerPlan, memory: WorkerMemory, manager: Manager) -> ProcessHandle:
+    def start(self, plan: WorkerPlan, manager: Manager) -> ProcessHandle:
         from keisei.parallel.backends.process_worker import worker_main
 
-        memory.control[1] = 0
+        control = self._arena.control(plan.worker)
+        control[1] = 0
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
             target=worker_main,
-            args=(plan.model_dump_json(), memory, theirs),
+            args=(plan.model_dump_json(), self._arena, self._weights, theirs),
             name=f"keisei-worker-{plan.worker}",
             daemon=True,
         )
@@ -103,7 +126,7 @@ class ProcessBackend:
         ):
             process.start()
         theirs.close()
-        return ProcessHandle(process, ours)
+        return ProcessHandle(process, ours, control)
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         wait_for(handles, timeout)

@@ -9,15 +9,17 @@ import torch
 
 from keisei.games.shogi import game as _shogi  # noqa: F401  (imported once, for all workers to come)
 from keisei.machine.freed_memory import keep_freed_memory
+from keisei.parallel.arena import Arena
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.process import end_with_parent
-from keisei.parallel.plan import WorkerMemory, WorkerPlan
+from keisei.parallel.model_sync import WeightReader
+from keisei.parallel.plan import WorkerPlan
 
 
-def worker_main(plan_json: str, memory: WorkerMemory, connection: Connection) -> None:
+def worker_main(plan_json: str, arena: Arena, weights: WeightReader | None, connection: Connection) -> None:
     # Ctrl-C reaches every process of the terminal; the manager alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     torch.set_num_threads(1)
     keep_freed_memory()
-    serve(WorkerPlan.model_validate_json(plan_json), memory, connection)
+    serve(WorkerPlan.model_validate_json(plan_json), arena, weights, connection)

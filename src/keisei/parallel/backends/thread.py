@@ -9,33 +9,40 @@ from typing import Any
 
 import torch
 
+from keisei.machine.start_method import StartMethod
+from keisei.parallel.arena import Arena
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.piped import Pipe, wait_for
-from keisei.parallel.plan import WorkerMemory, WorkerPlan
+from keisei.parallel.model_sync import WeightReader
+from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.self_play_worker import Manager
 
 
 class ThreadHandle:
     process_id = None
     killed_from_outside = False
+    is_suspended = False
 
-    def __init__(self, plan: WorkerPlan, memory: WorkerMemory) -> None:
+    def __init__(self, plan: WorkerPlan, arena: Arena, weights: WeightReader | None) -> None:
         ours, theirs = multiprocessing.Pipe()
         self._pipe = Pipe(ours)
-        self._control = memory.control
+        self._control = arena.control(plan.worker)
         self._control[1] = 0
         # A daemon, so that a hung game can't keep the whole program from ending.
         self._thread = threading.Thread(
-            target=self._run, args=(plan, memory, theirs), name=f"keisei-worker-{plan.worker}", daemon=True
+            target=self._run,
+            args=(plan, arena, weights, theirs),
+            name=f"keisei-worker-{plan.worker}",
+            daemon=True,
         )
         self._thread.start()
 
     @staticmethod
-    def _run(plan: WorkerPlan, memory: WorkerMemory, connection: Any) -> None:
+    def _run(plan: WorkerPlan, arena: Arena, weights: WeightReader | None, connection: Any) -> None:
         torch.set_num_threads(1)
         try:
-            serve(plan, memory, connection)
+            serve(plan, arena, weights, connection)
         finally:
             connection.close()
 
@@ -45,12 +52,19 @@ class ThreadHandle:
     def receive(self) -> bytes | None:
         return self._pipe.receive()
 
+    @property
+    def steps(self) -> int:
+        return int(self._control[0])
+
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
+    def ask_to_stop(self) -> None:
+        self._control[1] = 1
+
     def kill(self) -> bool:
         """Threads can't be killed: this one is asked to stop at its next step, and given a second."""
-        self._control[1] = 1
+        self.ask_to_stop()
         self._pipe.close()
         return self.join(1.0)
 
@@ -70,8 +84,13 @@ class ThreadHandle:
 class ThreadBackend:
     name = "thread"
 
-    def start(self, plan: WorkerPlan, memory: WorkerMemory, manager: Manager) -> ThreadHandle:
-        return ThreadHandle(plan, memory)
+    def __init__(
+        self, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+    ) -> None:
+        self._arena, self._weights = arena, weights
+
+    def start(self, plan: WorkerPlan, manager: Manager) -> ThreadHandle:
+        return ThreadHandle(plan, self._arena, self._weights)
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         wait_for(handles, timeout)

@@ -1,0 +1,98 @@
+"""The memory of play: one block for all tables, which every worker maps.
+
+It holds slabs, the saved states of tables, and a few words by which each worker is watched. Any worker can play any
+table in it, so a worker needs one descriptor, however many tables there are. Pages that nobody writes to cost nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from keisei.experience.memory import SharedBlock, aligned
+from keisei.experience.schema import SlabShape
+from keisei.experience.slab import Slab, slab_layout
+from keisei.games.contract import Array
+from keisei.parallel.config import MAX_WORKERS
+
+_LENGTH = struct.Struct("<Q")
+_CONTROL_BYTES = 64
+"""A cache line each: workers count their steps there, and would slow each other down in one."""
+LEAST_STATE_BYTES = 1 << 20
+STATE_BYTES_A_GAME = 1 << 13
+"""Shogi takes some 400 bytes a game. Slots are much larger, since unused pages are free; what still does not fit
+goes through the pipe."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaSize:
+    """How much there is of everything."""
+
+    shape: SlabShape
+    slabs: int
+    slots: int
+    """For states of tables."""
+    slot_bytes: int
+
+    @classmethod
+    def of(cls, shape: SlabShape, slabs: int, slots: int) -> ArenaSize:
+        return cls(shape, slabs, slots, aligned(LEAST_STATE_BYTES + STATE_BYTES_A_GAME * shape.games))
+
+    @property
+    def slab_bytes(self) -> int:
+        return slab_layout(self.shape).nbytes
+
+    @property
+    def nbytes(self) -> int:
+        return MAX_WORKERS * _CONTROL_BYTES + self.slabs * self.slab_bytes + self.slots * self.slot_bytes
+
+
+class Arena:
+    """Views on the block. A worker process gets it among the arguments of its start."""
+
+    def __init__(self, size: ArenaSize, block: SharedBlock | None = None) -> None:
+        self.size = size
+        self._block = SharedBlock(size.nbytes, sparse=True) if block is None else block
+        self._slabs: dict[int, Slab] = {}
+        self._controls: dict[int, Array] = {}
+        self._first_slab = MAX_WORKERS * _CONTROL_BYTES
+        self._first_slot = self._first_slab + size.slabs * size.slab_bytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Arena, (self.size, self._block)
+
+    def slab(self, index: int) -> Slab:
+        if index not in self._slabs:
+            if not 0 <= index < self.size.slabs:
+                raise IndexError(f"the arena has slabs 0 … {self.size.slabs - 1}, and no slab {index}")
+            offset = self._first_slab + index * self.size.slab_bytes
+            self._slabs[index] = Slab(self.size.shape, self._block, offset)
+        return self._slabs[index]
+
+    def control(self, worker: int) -> Array:
+        """[2]: the worker's steps, counted so that a hung worker is seen; and a flag that asks it to stop."""
+        if worker not in self._controls:
+            self._controls[worker] = self._block.array("uint64", (2,), worker * _CONTROL_BYTES)
+        return self._controls[worker]
+
+    def write_state(self, slot: int, state: bytes) -> bool:
+        """Leave a state in a slot; False where it is too large for one."""
+        if len(state) > self.size.slot_bytes - _LENGTH.size:
+            return False
+        start = self._first_slot + slot * self.size.slot_bytes
+        buffer = self._block.buffer
+        buffer[start : start + _LENGTH.size] = _LENGTH.pack(len(state))
+        buffer[start + _LENGTH.size : start + _LENGTH.size + len(state)] = state
+        return True
+
+    def read_state(self, slot: int) -> bytes:
+        start = self._first_slot + slot * self.size.slot_bytes
+        buffer = self._block.buffer
+        (length,) = _LENGTH.unpack(buffer[start : start + _LENGTH.size])
+        return bytes(buffer[start + _LENGTH.size : start + _LENGTH.size + length])
+
+    def close(self) -> None:
+        self._slabs.clear()
+        self._controls.clear()
+        self._block.close()

@@ -1,0 +1,44 @@
+"""Backends by name. A backend of your own registers as ours do, and is imported when it is first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from keisei.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keisei.machine.start_method import StartMethod
+    from keisei.parallel.arena import Arena
+    from keisei.parallel.backends.contract import Backend
+    from keisei.parallel.model_sync import WeightReader
+
+_REGISTERED = {
+    "inline": "keisei.parallel.backends.inline:InlineBackend",
+    "thread": "keisei.parallel.backends.thread:ThreadBackend",
+    "process": "keisei.parallel.backends.process:ProcessBackend",
+}
+
+
+def register_backend(name: str, target: str) -> None:
+    """Let ``parallel.backend`` know a backend by name. ``target`` is ``module:Class``; the class is called with the
+    arena, the reader of weights (or None) and the start method."""
+    if not name.isidentifier() or target.count(":") != 1:
+        raise ConfigError(
+            f"a backend has a plain name and a target 'module:Class', got {name!r} and {target!r}"
+        )
+    if _REGISTERED.setdefault(name, target) != target:
+        raise ConfigError(f"a backend named {name!r} is registered already; choose another name")
+
+
+def known_backends() -> list[str]:
+    return list(_REGISTERED)
+
+
+def make_backend(
+    name: str, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+) -> Backend:
+    """The backend of a name, whose workers play in this arena."""
+    module, _, attribute = _REGISTERED[name].partition(":")
+    backend: Backend = getattr(import_module(module), attribute)(arena, weights, start_method)
+    return backend

@@ -1,0 +1,121 @@
+"""Who plays which table next. The manager holds the queue, and workers take from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from keisei.parallel.communication import WorkerCommunicator
+from keisei.parallel.messages import Order, OrderKind
+from keisei.parallel.tables import Table
+from keisei.parallel.workers import WORKING, Worker
+
+
+class Dealer:
+    """Gives tables to workers. A table stays with the worker that has its games in hand, unless another worker has
+    nothing to do."""
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        communicator: WorkerCommunicator,
+        newest_version: Callable[[], int],
+    ) -> None:
+        self._tables = tables
+        self._communicator = communicator
+        self._newest_version = newest_version
+
+    # In rounds: one order in hand, the rest stays here.
+
+    def deal_one_each(self) -> None:
+        """Give each worker that has nothing to do a table that waits. So nobody rests while a table waits."""
+        for worker in self._communicator.workers:
+            if worker.can_play and not worker.orders:
+                table = self._next_for(worker)
+                if table is not None:
+                    self._give(table, worker)
+
+    def _next_for(self, worker: Worker) -> Table | None:
+        waiting = [table for table in self._tables if table.waits and not table.dealt]
+        waiting = [table for table in waiting if not self._better_elsewhere(table, worker)]
+        for candidates in (
+            [table for table in waiting if table.worker == worker.number],
+            [table for table in waiting if table.worker is None],
+        ):
+            if candidates:
+                return candidates[0]
+        if not waiting:
+            return None
+        # From whoever has most to do, the one that would be reached last.
+        busiest = Counter(table.worker for table in waiting).most_common(1)[0][0]
+        return [table for table in waiting if table.worker == busiest][-1]
+
+    def _better_elsewhere(self, table: Table, worker: Worker) -> bool:
+        """Failed under this worker, while there are others: one of them tells whose fault it is."""
+        failed = {failure.worker for failure in table.failures}
+        others = {other.number for other in self._communicator.workers if other.state in WORKING}
+        return worker.number in failed and bool(others - failed)
+
+    # Ahead of the learner: a worker has several orders in hand.
+
+    def deal_ahead(self) -> None:
+        """Send all orders that wait, each to the worker that has the table in hand, or to the one with fewest."""
+        for table in self._tables:
+            if table.dealt == 0 and (table.moving or not self._is_in_good_hands(table)):
+                self._take_away(table)
+            if not table.waits or table.moving:
+                continue
+            worker = self._fewest_tables() if table.worker is None else self._worker(table.worker)
+            if worker is not None and worker.can_play and worker.has_room:
+                self._give(table, worker)
+
+    def balance(self) -> None:
+        """Share tables out evenly again. A table moves when its worker has done what it has in hand."""
+        loads = self._loads()
+        for table in self._tables:
+            if table.dealt and not self._is_in_good_hands(table):
+                table.moving = True
+            if loads and (table.moving or not self._is_in_good_hands(table)):
+                loads[_least(loads)] += 1  # whoever has fewest takes it
+        while len(loads) > 1:
+            busiest, idlest = max(loads, key=lambda number: loads[number]), _least(loads)
+            if loads[busiest] - loads[idlest] < 2:
+                return
+            held = [table for table in self._tables if table.worker == busiest and not table.moving]
+            min(held, key=lambda table: table.dealt).moving = True
+            loads[busiest] -= 1
+            loads[idlest] += 1
+
+    def _loads(self) -> dict[int, int]:
+        """How many tables each worker that can play has, without those that move."""
+        held = Counter(table.worker for table in self._tables if not table.moving)
+        return {
+            worker.number: held[worker.number] for worker in self._communicator.workers if worker.can_play
+        }
+
+    def _fewest_tables(self) -> Worker | None:
+        loads = self._loads()
+        return self._worker(_least(loads)) if loads else None
+
+    def _is_in_good_hands(self, table: Table) -> bool:
+        return table.worker is not None and self._worker(table.worker).can_play
+
+    # Either way.
+
+    def _worker(self, number: int) -> Worker:
+        return self._communicator.workers[number]
+
+    def _give(self, table: Table, worker: Worker) -> None:
+        if table.worker != worker.number:
+            self._take_away(table)
+        self._communicator.send(worker, table.deal(worker.number, self._newest_version()))
+
+    def _take_away(self, table: Table) -> None:
+        """Whoever has the games in hand may forget them."""
+        if table.worker is not None and self._worker(table.worker).handle is not None:
+            self._communicator.send(self._worker(table.worker), [Order(OrderKind.FORGET, table.number)])
+        table.drop_hands()
+
+
+def _least(loads: dict[int, int]) -> int:
+    return min(loads, key=lambda number: loads[number])

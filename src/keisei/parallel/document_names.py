@@ -1,0 +1,85 @@
+"""Settings under the names that other parallel collectors use, taken and translated in one place.
+
+There, a worker owns its games: so many workers, each with so many games. Here, tables own games and workers only play
+them, so W workers of n games become W tables of n games.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from keisei.config import parse_settings
+from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
+
+
+class _GivenEnv(EnvConfig):
+    max_moves: Annotated[int, Field(ge=1)] | None = None
+    """Here: ``options.max_plies``."""
+
+
+class _GivenParallel(ParallelConfig):
+    enabled: bool = True
+    """Here: False is ``backend: inline``."""
+    use_threads: bool = False
+    """Here: ``backend: thread``."""
+    games_per_worker: Annotated[int, Field(ge=1, le=1 << 16)] | None = None
+    """Here: ``games``, with a table for each worker."""
+    experience_batch_size: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
+    """Here: ``horizon`` times ``games``."""
+    max_game_length: Annotated[int, Field(ge=1)] | None = None
+    """Here: ``options.max_plies`` of the game."""
+    worker_overrides: dict[int, TableOverride] = Field(default_factory=dict)
+    """Here: ``table_overrides``."""
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    """Here: the manager's own argument."""
+
+    @model_validator(mode="after")
+    def _said_once(self) -> _GivenParallel:
+        given = self.model_fields_set
+        for theirs, ours in (
+            ("games_per_worker", "tables"),
+            ("games_per_worker", "games"),
+            ("experience_batch_size", "horizon"),
+            ("worker_overrides", "table_overrides"),
+        ):
+            if theirs in given and ours in given:
+                raise ValueError(f"{theirs} and {ours} are two ways to say one thing; leave out {theirs}")
+        return self
+
+    def translated(self) -> ParallelConfig:
+        ours = {
+            name: getattr(self, name) for name in ParallelConfig.model_fields if name in self.model_fields_set
+        }
+        if not self.enabled:
+            ours["backend"] = "inline"
+        elif self.use_threads:
+            ours["backend"] = "thread"
+        if self.games_per_worker is not None:
+            ours["games"] = self.games_per_worker
+        if self.experience_batch_size is not None:
+            ours["horizon"] = -(-self.experience_batch_size // ours.get("games", self.games))
+        if self.worker_overrides:
+            ours["table_overrides"] = self.worker_overrides
+        return ParallelConfig(**ours)
+
+
+def read_settings(
+    env: EnvConfig | Mapping[str, Any], parallel: ParallelConfig | Mapping[str, Any], seed: int
+) -> tuple[EnvConfig, ParallelConfig, int]:
+    """Settings as a manager is given them, typed or plain, under either names; and the seed."""
+    longest = None
+    if not isinstance(parallel, ParallelConfig):
+        given = parse_settings(_GivenParallel, parallel, "parallel_config")
+        parallel, longest = given.translated(), given.max_game_length
+        seed = given.seed if "seed" in given.model_fields_set else seed
+    if not isinstance(env, EnvConfig):
+        given_env = parse_settings(_GivenEnv, env, "env_config")
+        longest = given_env.max_moves or longest
+        names = EnvConfig.model_fields.keys() & given_env.model_fields_set
+        env = EnvConfig(**{name: getattr(given_env, name) for name in names})
+    if longest is not None:
+        env = env.model_copy(update={"options": {"max_plies": longest} | env.options})
+    return env, parallel, seed

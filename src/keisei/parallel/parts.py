@@ -1,0 +1,110 @@
+"""Where all parts of collection meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keisei.errors import ParallelError
+from keisei.experience.schema import SlabShape
+from keisei.games.contract import Game
+from keisei.parallel.arena import Arena, ArenaSize
+from keisei.parallel.backends import make_backend
+from keisei.parallel.communication import WorkerCommunicator
+from keisei.parallel.config import ParallelConfig
+from keisei.parallel.dealer import Dealer
+from keisei.parallel.deliveries import Deliveries
+from keisei.parallel.inference import CentralInference
+from keisei.parallel.model_sync import ModelSynchronizer
+from keisei.parallel.plan import WorkerPlan
+from keisei.parallel.rounds import Collector
+from keisei.parallel.self_play_worker import Manager
+from keisei.parallel.status import queue_info
+from keisei.parallel.stock import Stock
+from keisei.parallel.supervision import Supervisor
+from keisei.parallel.tables import Table, TableSnapshot
+from keisei.parallel.timeline import Timeline
+from keisei.parallel.workers import Worker
+from keisei.policies.networks import ActorCritic
+
+
+@dataclass(frozen=True)
+class PlayParts:
+    """What a manager works with."""
+
+    arena: Arena
+    stock: Stock
+    tables: list[Table]
+    communicator: WorkerCommunicator
+    deliveries: Deliveries
+    inference: CentralInference | None
+    supervisor: Supervisor
+    collector: Collector
+
+    @classmethod
+    def of(
+        cls,
+        config: ParallelConfig,
+        plan: WorkerPlan,
+        game: Game,
+        manager: Manager,
+        model: ActorCritic | None,
+        weights: ModelSynchronizer | None,
+        timeline: Timeline,
+        leased_slabs: int,
+    ) -> PlayParts:
+        """Every arrow between parts is drawn here."""
+        count = config.table_count
+        slabs = count * config.queue_maxsize + leased_slabs
+        # A thread that hangs keeps what it had in hand. Processes can be ended.
+        reserve = count * config.queue_maxsize if config.backend == "thread" else 0
+        shape = SlabShape.of(game.spec, config.horizon, config.games)
+        arena = Arena(ArenaSize.of(shape, slabs + reserve, Stock.slots(slabs, reserve, count)))
+        stock = Stock(slabs, reserve, count)
+        tables = [Table(number, config.games, plan.seed) for number in range(count)]
+        deliveries = Deliveries(
+            arena, stock, verify=config.verify_checksums, hand_out_copies=not config.use_shared_memory
+        )
+        backend = make_backend(
+            config.backend, arena, None if weights is None else weights.reader(), config.start_method
+        )
+        communicator = WorkerCommunicator(
+            backend,
+            manager,
+            lambda worker: plan.model_copy(update={"worker": worker}),
+            lambda: queue_info(tables, stock, deliveries),
+            config.hang_timeout,
+        )
+        inference = None
+        if plan.central and model is not None and weights is not None:
+            inference = CentralInference(model, weights.version, game, plan, arena, config.inference_places)
+            inference.take(model, weights.version, (config.temperature, config.epsilon))
+        supervisor = Supervisor(
+            tables, arena, stock, communicator, deliveries, inference, timeline, config.max_failures
+        )
+        dealer = Dealer(tables, communicator, lambda: 0 if weights is None else weights.version)
+        collector = Collector(
+            config, shape.transitions, tables, communicator.workers, stock, deliveries, dealer, supervisor
+        )
+        return cls(arena, stock, tables, communicator, deliveries, inference, supervisor, collector)
+
+    def queue_info(self) -> dict[str, int]:
+        return queue_info(self.tables, self.stock, self.deliveries)
+
+    def restore(self, snapshot: TableSnapshot) -> None:
+        """Let a table go on where a snapshot was taken, before anything is ordered."""
+        if not 0 <= snapshot.table < len(self.tables):
+            raise ParallelError(
+                f"a snapshot is of table {snapshot.table}, and there are {len(self.tables)} tables; "
+                f"start with the tables that the snapshots were taken from"
+            )
+        self.tables[snapshot.table].restore(snapshot, self.arena, self.stock)
+
+    def take_tables_from(self, worker: Worker) -> None:
+        """A worker has ended; whoever is free plays its tables."""
+        for table in self.tables:
+            if table.worker == worker.number:
+                table.drop_hands()
+
+    def close(self) -> None:
+        self.deliveries.forget()
+        self.arena.close()

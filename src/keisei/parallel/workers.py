@@ -1,0 +1,197 @@
+"""Workers as the manager knows them: each one's state, and every way in which it changes."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+
+from keisei.experience.slab import SlabRecord
+from keisei.parallel.backends.contract import WorkerHandle
+from keisei.parallel.messages import Order
+from keisei.parallel.plan import MAX_IN_FLIGHT
+from keisei.parallel.tables import FAILURE_WINDOW, OUTSIDE_KILLS
+
+FIRST_BACKOFF = 0.1
+LONGEST_BACKOFF = 5.0
+
+
+class WorkerState(Enum):
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    DRAINING = "draining"
+    """Finishing its orders, to be removed afterwards."""
+    STOPPED = "stopped"
+    FAILED = "failed"
+    """Dead, and about to be replaced."""
+    QUARANTINED = "quarantined"
+    """Failed too often; it gets no successor."""
+
+
+WORKING = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.FAILED})
+"""States in which a worker plays, or will as soon as it is back."""
+GONE = frozenset({WorkerState.STOPPED, WorkerState.QUARANTINED})
+
+
+@dataclass
+class WorkerTotals:
+    """What a worker has done since the start."""
+
+    transitions: int = 0
+    slabs: int = 0
+    episodes: int = 0
+    restarts: int = 0
+    seconds: float = 0.0
+    """In which it played."""
+    game_seconds: float = 0.0
+    policy_seconds: float = 0.0
+    waited_seconds: float = 0.0
+
+    def add(self, record: SlabRecord, episodes: int) -> None:
+        self.transitions += record.transitions
+        self.slabs += 1
+        self.episodes += episodes
+        self.seconds += record.seconds
+        self.game_seconds += record.game_seconds
+        self.policy_seconds += record.policy_seconds
+        self.waited_seconds += record.waited_seconds
+
+
+@dataclass
+class Worker:
+    """One place in the crew. A worker that dies is followed by another in the same place.
+
+    Its state changes here and nowhere else.
+    """
+
+    number: int
+    handle: WorkerHandle | None = None
+    state: WorkerState = WorkerState.STARTING
+    orders: deque[Order] = field(default_factory=deque)
+    """Sent and not yet done, oldest first."""
+    asks: bool = False
+    """Waits for the manager: it makes no step, and is not to blame."""
+    is_ready: bool = False
+    """Has said so since it was started."""
+    failures: list[float] = field(default_factory=list)
+    outside_kills: int = 0
+    retry_at: float = 0.0
+    last_error: str = ""
+    totals: WorkerTotals = field(default_factory=WorkerTotals)
+    started_at: float = 0.0
+    _steps_seen: int = -1
+    _progress_at: float = 0.0
+
+    # What it is.
+
+    @property
+    def can_play(self) -> bool:
+        """Is there, and takes new orders."""
+        return self.handle is not None and self.is_ready and self.state is WorkerState.RUNNING
+
+    @property
+    def has_room(self) -> bool:
+        """Is not so far behind that its pipe might fill up."""
+        return len(self.orders) < MAX_IN_FLIGHT
+
+    @property
+    def is_due(self) -> bool:
+        """Dead, and a successor may be started. One that rests or leaves has nothing to come back for."""
+        return self.handle is None and self.state is WorkerState.FAILED and time.monotonic() >= self.retry_at
+
+    # What becomes of it.
+
+    def started(self, handle: WorkerHandle) -> None:
+        self.handle, self.is_ready, self.started_at = handle, False, time.monotonic()
+        self._steps_seen = -1
+        if self.state is not WorkerState.PAUSED:
+            self.state = WorkerState.STARTING
+
+    def became_ready(self) -> None:
+        self.is_ready = True
+        self.watch_anew()
+        if self.state is WorkerState.STARTING:
+            self.state = WorkerState.RUNNING
+
+    def take(self, orders: list[Order]) -> None:
+        """It was sent these."""
+        if not self.orders:
+            self.watch_anew()  # it rested, and nobody may have looked at it for as long as the learner learned
+        self.orders.extend(orders)
+
+    def played(self, record: SlabRecord, episodes: int) -> None:
+        self.orders.popleft()
+        self.failures.clear()
+        self.outside_kills = 0
+        self.totals.add(record, episodes)
+
+    def pause(self) -> None:
+        if self.state in WORKING:
+            self.state = WorkerState.PAUSED
+
+    def resume(self) -> None:
+        """Also a worker that died while it rested: its successor is started."""
+        if self.state is WorkerState.PAUSED:
+            self.state = self._working_state()
+
+    def _working_state(self) -> WorkerState:
+        if self.handle is None:
+            return WorkerState.FAILED
+        return WorkerState.RUNNING if self.is_ready else WorkerState.STARTING
+
+    def drain(self) -> None:
+        self.state = WorkerState.DRAINING
+
+    def died(self, error: str, *, from_outside: bool, max_failures: int) -> None:
+        """It is gone. It gets a successor, after a while where it fails again and again, unless it is put out."""
+        now = time.monotonic()
+        self.handle, self.asks, self.is_ready = None, False, False
+        self.orders.clear()
+        self.last_error = error
+        if from_outside:
+            self.outside_kills += 1
+        else:
+            self.failures = [*(at for at in self.failures if now - at < FAILURE_WINDOW), now]
+        if len(self.failures) > 1:
+            self.retry_at = now + min(FIRST_BACKOFF * 2.0 ** (len(self.failures) - 2), LONGEST_BACKOFF)
+        if self.outside_kills >= OUTSIDE_KILLS or len(self.failures) >= max_failures:
+            self.put_out(error)
+        elif self.state in WORKING:
+            self.state = WorkerState.FAILED
+        elif self.state is WorkerState.DRAINING:
+            self.state = WorkerState.STOPPED
+
+    def put_out(self, error: str) -> None:
+        """It gets no successor."""
+        self.state, self.last_error = WorkerState.QUARANTINED, error
+
+    def stopped(self, ended: bool) -> None:
+        """It was asked to end. A thread that can't be ended is out: its place can't be given to another."""
+        self.handle, self.asks, self.is_ready = None, False, False
+        self.orders.clear()
+        if self.state is not WorkerState.QUARANTINED:
+            self.state = WorkerState.STOPPED if ended else WorkerState.QUARANTINED
+
+    def revive(self) -> None:
+        """Take a worker that was removed into the crew again."""
+        self.failures.clear()
+        self.outside_kills, self.retry_at, self.state = 0, 0.0, WorkerState.STARTING
+
+    # Whether it gets on.
+
+    def idle_seconds(self) -> float:
+        """For how long a worker that has something to do has made no step."""
+        if self.handle is None:
+            return 0.0
+        steps, now = self.handle.steps, time.monotonic()
+        if not self.is_ready:
+            return now - self.started_at
+        if steps != self._steps_seen or not self.orders or self.asks:
+            self._steps_seen, self._progress_at = steps, now
+        return now - self._progress_at
+
+    def watch_anew(self) -> None:
+        """From now on, idleness counts again."""
+        self._progress_at = time.monotonic()
