@@ -178,8 +178,8 @@ def _profile(
 
 
 def _gradient_steps(update: Update) -> int:
-    """Of all owners together."""
-    return sum(int(numbers[GRADIENT_STEPS]) for numbers in update.report.owners.values())
+    """Of all owners together; a learner need not tell."""
+    return sum(int(numbers.get(GRADIENT_STEPS, 0)) for numbers in update.report.owners.values())
 
 
 def _worker_time(status: ManagerStatus, at_once: int, window: float) -> WorkerTime:
