@@ -23,6 +23,7 @@ from keisei.evaluation import play_match, score_interval
 from keisei.evaluation.matches import Player
 from keisei.evaluation.statistics import elo_difference
 from keisei.policies.neural import NeuralPolicy
+from keisei.runs.metric_names import ENTROPY_LOSS
 from keisei.training.api import length_overrides, plan_run
 from keisei.training.callbacks import Callback
 from keisei.training.events import Evaluation, Update
@@ -157,7 +158,7 @@ class _Progress(Callback):
     def on_update(self, update: Update) -> None:
         self._status.update(
             f"{self._name}: {update.progress:.0%}, {update.counters.transitions:,} transitions, "
-            f"entropy {update.report.entropy:.2f}"
+            f"entropy {-update.numbers[ENTROPY_LOSS]:.2f}"
         )
 
     def on_evaluation(self, evaluation: Evaluation) -> None:

@@ -102,6 +102,11 @@ def test_every_room_has_its_place() -> None:
     assert rooms <= LEVEL.keys(), "give a new room its row in ROWS and in docs/architecture.md"
 
 
+def test_every_room_is_a_package() -> None:
+    """Without its ``__init__.py``, as where git was told to ignore it, a folder is imported all the same."""
+    assert [str(path) for path in MODULES if not path.with_name("__init__.py").is_file()] == []
+
+
 def test_no_room_is_a_box_for_odds_and_ends() -> None:
     vague = {"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"}
     assert [str(path) for path in MODULES if vague & {*path.relative_to(SOURCE).parts, path.stem}] == []

@@ -6,11 +6,13 @@ import io
 import math
 import os
 import re
+import subprocess
+import sys
 import threading
 import tty
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 from xml.etree import ElementTree
@@ -18,23 +20,42 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from keisei.cli.live_view import Heading, LiveView, TrainingPicture, make_view, render_still, sparkline
-from keisei.cli.plain_view import KEPT, PlainView, RunHistory, clock, one_line
-from keisei.learners.ppo import UpdateReport
+from keisei.cli.live_view import LiveView, TrainingPicture, make_view, render_still, sparkline
+from keisei.cli.plain_view import PlainView
+from keisei.cli.run_history import KEPT, RunHistory
+from keisei.cli.wording import clock, one_line
+from keisei.learners.contract import Report
+from keisei.runs import metric_names as tags
 from keisei.runs.rows import EvaluationRow
-from keisei.training.events import Collection, Counters, Evaluation, GameSummary, Saved, Update
+from keisei.training.events import (
+    Collection,
+    Counters,
+    Ended,
+    Evaluation,
+    GameSummary,
+    Saved,
+    Started,
+    Update,
+)
 
-HEADING = Heading(
+STARTED = Started(
     run=Path("runs/first"), game="shogi", network="resnet 6x64", parameters=1_234_567, workers=4,
     backend="process", threads=2, steps=100_000, minutes=None, mode="sync",
 )  # fmt: skip
 NO_GAMES = GameSummary(0, math.nan, math.nan, math.nan, math.nan, math.nan, {})
 GAMES = GameSummary(20, 80.0, 0.1, 0.55, 0.1, 0.05, {"checkmate": 18, "repetition": 2})
-REPORT = replace(
-    UpdateReport(**{field.name: 0 for field in fields(UpdateReport)}),
-    policy_loss=-0.0123, value_loss=0.4321, entropy=2.31, approx_kl=0.0091, clip_fraction=0.121,
-    explained_variance=0.52, learning_rate=3e-4,
-)  # fmt: skip
+NUMBERS = {
+    tags.LOSS: 0.2,
+    tags.POLICY_LOSS: -0.0123,
+    tags.VALUE_LOSS: 0.4321,
+    tags.ENTROPY_LOSS: -2.31,
+    tags.APPROX_KL: 0.0091,
+    tags.CLIP_FRACTION: 0.121,
+    tags.EXPLAINED_VARIANCE: 0.52,
+    tags.LEARNING_RATE: 3e-4,
+    tags.GRADIENT_STEPS: 12,
+}
+REPORT = Report({0: NUMBERS})
 
 
 class HandClock:
@@ -68,7 +89,7 @@ def drawn(history: RunHistory, width: int, height: int) -> list[str]:
 
 def a_long_run(history: RunHistory) -> None:
     """Everything a panel has room for, and more."""
-    history.start(replace(HEADING, run=Path("runs") / ("long" * 30), network="resnet " * 20))
+    history.start(replace(STARTED, run=Path("runs") / ("long" * 30), network="resnet " * 20))
     for number in range(1, 100):
         history.add_update(an_update(number, NO_GAMES if number % 3 else GAMES))
     for number in range(1, 60):
@@ -88,7 +109,7 @@ def a_long_run(history: RunHistory) -> None:
 def test_time_left_follows_the_pace_and_runs_on_between_updates() -> None:
     hand = HandClock()
     history = RunHistory(hand)
-    history.start(HEADING)
+    history.start(STARTED)
     assert history.seconds_left is None
     history.add_update(an_update(1))
     assert history.seconds_left == pytest.approx(99_000 / 250)
@@ -100,7 +121,7 @@ def test_time_left_follows_the_pace_and_runs_on_between_updates() -> None:
 
 def test_time_left_counts_the_time_of_evaluations_and_speed_does_not() -> None:
     history = RunHistory(HandClock())
-    history.start(HEADING)
+    history.start(STARTED)
     history.add_update(an_update(1, seconds=4.0))
     history.add_update(an_update(2, seconds=20.0))  # 12 of them in matches
     assert history.seconds_left == pytest.approx(98_000 / (2_000 / 20))
@@ -110,7 +131,7 @@ def test_time_left_counts_the_time_of_evaluations_and_speed_does_not() -> None:
 
 def test_pace_forgets_what_is_long_ago() -> None:
     history = RunHistory(HandClock())
-    history.start(HEADING)
+    history.start(STARTED)
     history.add_update(an_update(1, seconds=5000.0))
     for number in range(2, 20):
         history.add_update(an_update(number, seconds=5000.0 + 4 * number))
@@ -120,21 +141,21 @@ def test_pace_forgets_what_is_long_ago() -> None:
 def test_the_clock_ends_a_run_where_that_comes_first() -> None:
     hand = HandClock()
     history = RunHistory(hand)
-    history.start(replace(HEADING, minutes=2.0, resumed_from=5, seconds=30.0))
+    history.start(replace(STARTED, minutes=2.0, counters=Counters(update=5, seconds=30.0)))
     assert history.seconds_left == 90
     history.add_update(an_update(6, seconds=34.0))
     assert history.seconds_left == 86
-    history.start(replace(HEADING, minutes=600.0))
+    history.start(replace(STARTED, minutes=600.0))
     assert history.seconds_left == pytest.approx(94_000 / 250)
 
 
 def test_elapsed_includes_what_was_before_a_resumption_and_stops_at_the_end() -> None:
     hand = HandClock()
     history = RunHistory(hand)
-    history.start(replace(HEADING, resumed_from=5, seconds=30.0))
+    history.start(replace(STARTED, counters=Counters(update=5, seconds=30.0)))
     hand.now += 12
     assert history.elapsed == 42
-    history.finish("done")
+    history.end(Ended("finished", Counters()))
     hand.now += 100
     assert history.elapsed == 42
 
@@ -209,12 +230,12 @@ def test_the_panel_of_a_long_run_fits_the_terminal(width: int) -> None:
 def test_a_panel_can_be_drawn_at_any_time_and_size(size: tuple[int, int]) -> None:
     history = RunHistory()
     assert drawn(history, *size) == ["starting ..."]
-    history.start(HEADING)
+    history.start(STARTED)
     assert any("no update yet" in line for line in drawn(history, 80, 24))
     history.add_update(an_update(1, NO_GAMES))
     a_long_run(history)
     assert all(len(line) == min(size[0], 120) for line in drawn(history, *size))
-    history.finish("the learner has failed " * 20)
+    history.end(Ended("somebody had enough of it " * 20, Counters()))
     assert all(len(line) == min(size[0], 120) for line in drawn(history, *size))
 
 
@@ -228,17 +249,33 @@ def test_more_evaluations_and_notes_are_shown_where_there_is_room() -> None:
 
 def test_no_figure_that_is_not_a_number_is_drawn() -> None:
     history = RunHistory()
-    history.start(HEADING)
-    nowhere = replace(REPORT, entropy=math.nan, value_loss=math.inf, learning_rate=math.nan)
+    history.start(STARTED)
+    nowhere = Report({0: {**NUMBERS, tags.ENTROPY_LOSS: math.nan, tags.VALUE_LOSS: math.inf}})
     history.add_update(replace(an_update(1, NO_GAMES), report=nowhere))
     text = "\n".join(drawn(history, 80, 24))
     assert "no game was finished lately" in text
     assert not re.search(r"\b(nan|inf)\b", text)
 
 
+def test_a_learner_of_another_kind_shows_what_it_tells() -> None:
+    told = Report({0: {"train/td_error": 0.25, "replay/size": 1e6, tags.LEARNING_RATE: 1e-3}})
+    history = RunHistory()
+    history.start(STARTED)
+    history.add_update(replace(an_update(1), report=told))
+    lines = drawn(history, 80, 24)
+    assert {len(line) for line in lines} == {80}
+    text = "\n".join(lines)
+    for name, value in [("learning rate", "1.0e-03"), ("td error", "0.25"), ("size", "1e\\+06")]:
+        assert re.search(rf"{name} +{value} +▅ ", text)
+    assert "entropy" not in text
+    file = io.StringIO()
+    PlainView(Console(file=file)).on_update(replace(an_update(1), report=told))
+    assert "  learning rate 1.0e-03  td error 0.25  size 1e+06  games 20  " in file.getvalue()
+
+
 def test_a_still_is_well_formed_whatever_the_notes_say() -> None:
     view = LiveView(Console(file=io.StringIO()), RunHistory(HandClock()))
-    view.started(HEADING)
+    view.on_start(STARTED)
     view.on_update(an_update(1))
     view.note("worker <2> & [bold]friends[/] \x1b[31m\x00", "warning")
     picture = render_still(view, 80)
@@ -290,17 +327,17 @@ def _read(master: int, screen: Terminal) -> None:
 def test_on_a_terminal_the_panel_moves_by_itself_and_stays_at_the_end(terminal: Terminal) -> None:
     with make_view(terminal.console) as view:
         assert isinstance(view, LiveView)
-        view.started(replace(HEADING, resumed_from=7, seconds=60.0))
+        view.on_start(replace(STARTED, counters=Counters(update=7, seconds=60.0)))
         view.on_update(an_update(8))
         terminal.wait_for("update 8 · 8,000 of 100,000 steps · 01:.. elapsed")
         terminal.wait_for("(01:..) elapsed(?!.*\\1 elapsed).*elapsed")  # two frames with clocks that differ
         view.note("stopping after this update; press Ctrl-C again to leave at once")
-        view.finished("all 100,000 steps are made", an_update(8).counters)
+        view.on_end(Ended("all 100,000 steps are made", an_update(8).counters))
     terminal.wait_for("\x1b\\[\\?25h")  # the cursor is there again
     last = terminal.text.rpartition("╭")[2]
     assert "resumed from update 7" in last
     assert "press Ctrl-C again" in last
-    assert "finished: all 100,000 steps are made" in last
+    assert "stopped: all 100,000 steps are made" in last
     assert "left" not in last
 
 
@@ -316,13 +353,13 @@ def test_a_pipe_gets_lines_that_can_be_searched(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("FORCE_COLOR", "1")  # as some build servers have it
     file = io.StringIO()
     with make_view(Console(file=file)) as view:
-        view.started(replace(HEADING, minutes=90.0, resumed_from=11))
+        view.on_start(replace(STARTED, minutes=90.0, counters=Counters(update=11)))
         view.on_update(an_update(12))
         view.on_evaluation(an_evaluation(12, "random", "best", is_best=True))
         view.on_checkpoint(Saved(12, Path("12.ckpt"), 0.1))
         view.on_checkpoint(Saved(13, None, 0.1, "no space left on device"))
         view.note("worker 2 was \x1b[31mrestarted\r\nagain", "warning")
-        view.finished("stopped", an_update(12).counters)
+        view.on_end(Ended("enough of it", an_update(12).counters))
     assert [re.sub(r"^\d\d:\d\d  |  left 05:5\d$", "", line) for line in written(file)] == [
         "run runs/first  game shogi  100,000 steps or 90 minutes",
         "network resnet 6x64, 1,234,567 parameters, 4 workers (process), 2 threads, sync",
@@ -333,7 +370,7 @@ def test_a_pipe_gets_lines_that_can_be_searched(monkeypatch: pytest.MonkeyPatch)
         "evaluation of update 12  against best  score 97.5 % (90.0 % to 100.0 %)  39 won 0 drawn 1 lost",
         "update 12 is the best so far",
         "warning: worker 2 was  [31mrestarted again",
-        "finished: stopped  update 12  12,000 steps  240 games",
+        "stopped: enough of it  12,000 transitions, 12 updates, 240 games in 48 s",
     ]
 
 
@@ -343,7 +380,7 @@ def test_updates_are_told_every_five_seconds_the_first_and_the_last_always() -> 
     for number in range(1, 13):
         view.on_update(an_update(number, NO_GAMES))
         hand.now += 2
-    view.finished("stopped", an_update(12).counters)
+    view.on_end(Ended("enough of it", an_update(12).counters))
     told = re.findall(r"^(\S+)  update (\d+) .* plies -  ", file.getvalue(), re.MULTILINE)
     assert told == [("00:00", "1"), ("00:06", "4"), ("00:12", "7"), ("00:18", "10"), ("00:24", "12")]
 
@@ -351,7 +388,7 @@ def test_updates_are_told_every_five_seconds_the_first_and_the_last_always() -> 
 def test_the_line_of_a_huge_run_is_one_line() -> None:
     hand, file = HandClock(), io.StringIO()
     view = PlainView(Console(file=file), history=RunHistory(hand))
-    view.started(replace(HEADING, steps=99_999_999_999, seconds=350_000.0))
+    view.on_start(replace(STARTED, steps=99_999_999_999, counters=Counters(seconds=350_000.0)))
     huge = replace(an_update(1).counters, update=999_999, transitions=9_999_999_999, seconds=360_000.0)
     games = replace(GAMES, games=12_345, mean_plies=1234.5)
     view.on_update(replace(an_update(1, games), counters=huge))
@@ -359,11 +396,25 @@ def test_the_line_of_a_huge_run_is_one_line() -> None:
     assert "update 999999  9,999,999,999 steps" in written(file)[-1]
 
 
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        ("finished", "finished: 1,600,000 transitions, 200 updates, 1 game in 6 min 12 s"),
+        ("interrupted", "interrupted: 1,600,000 transitions, 200 updates, 1 game in 6 min 12 s"),
+        ("strong enough", "stopped: strong enough  1,600,000 transitions, 200 updates, 1 game in 6 min 12 s"),
+    ],
+)
+def test_how_a_run_ended_is_told_in_one_line(outcome: str, told: str) -> None:
+    file = io.StringIO()
+    PlainView(Console(file=file)).on_end(Ended(outcome, Counters(200, 1_600_000, 1, 372.4)))
+    assert written(file) == [f"00:00  {told}"]
+
+
 def test_the_last_update_is_not_told_twice() -> None:
     file = io.StringIO()
     view = PlainView(Console(file=file))
     view.on_update(an_update(1))
-    view.finished("stopped", an_update(1).counters)
+    view.on_end(Ended("enough of it", an_update(1).counters))
     assert file.getvalue().count("  update 1  1,000 steps (") == 1
 
 
@@ -382,12 +433,12 @@ def test_long_notes_go_on_in_lines_with_a_time_of_their_own() -> None:
 def test_quiet_tells_warnings_and_nothing_else() -> None:
     file = io.StringIO()
     with make_view(Console(file=file), quiet=True) as view:
-        view.started(HEADING)
+        view.on_start(STARTED)
         view.on_update(an_update(1))
         view.on_evaluation(an_evaluation(1, "random", is_best=True))
         view.on_checkpoint(Saved(1, Path("1.ckpt"), 0.1))
         view.note("all is well")
-        view.finished("stopped", an_update(1).counters)
+        view.on_end(Ended("enough of it", an_update(1).counters))
         assert file.getvalue() == ""
         view.note("no space left on device", "warning")
         view.note("worker 2 was restarted", "warning")
@@ -419,3 +470,19 @@ def test_a_run_outlives_a_log_on_a_full_disk() -> None:
     PlainView(Console(file=file)).note("no space left on device", "warning")
     with pytest.raises(OSError, match="No space left"):
         file.close()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "training.callbacks",
+        "training.events",
+        "cli.live_view",
+        "cli.plain_view",
+        "runs.metric_names",
+        "cli.main",
+    ],
+)
+def test_who_watches_waits_for_no_torch(module: str) -> None:
+    code = f"import sys, keisei.{module}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -235,7 +235,7 @@ def test_settings_of_all_kinds(tmp_path: Path, config: dict[str, Any], words: st
     run = RunDirectory.create(tmp_path, "a", config)
     with RunDatabase(run.database) as database:
         database.add_metrics(1, 512, {"time/time_elapsed": 90.0})
-    assert texts(svg_of(tmp_path, "a"))[1] == f"{words}512 transitions · 90 s of training"
+    assert texts(svg_of(tmp_path, "a"))[1] == f"{words}512 transitions · 1 min 30 s of training"
 
 
 def test_it_reads_while_a_trainer_writes(run: RunDirectory) -> None:

@@ -61,7 +61,7 @@ def test_lines_where_there_is_no_terminal(tmp_path: Path, tiny: str) -> None:
     assert lines[1].startswith("network mlp")
     assert any(line.startswith("update 1  256 steps (25.0 %)") for line in lines)
     assert any(line.startswith("evaluation of update 4  against random  score ") for line in lines)
-    assert lines[-1].startswith("finished: finished  update 4  1,024 steps")
+    assert re.fullmatch(r"finished: 1,024 transitions, 4 updates, \d+ games in \d+ s", lines[-1])
     assert RunDirectory.open(tmp_path / "tiny").status().state is RunState.FINISHED
 
 
@@ -90,7 +90,7 @@ def test_the_same_command_goes_on(tmp_path: Path, tiny: str) -> None:
     result = train(tmp_path, "tiny", "--steps", "1024")
     assert result.exit_code == 0, result.output
     assert "resumed from update 2" in result.stdout
-    assert "finished: finished  update 4" in result.stdout
+    assert "finished: 1,024 transitions, 4 updates, " in result.stdout
     assert (tmp_path / "tiny" / "config.1.yaml").is_file()
     by_path = train(tmp_path / "elsewhere", str(tmp_path / "tiny"), "--steps", "1280")
     assert "resumed from update 4" in by_path.stdout
@@ -265,7 +265,7 @@ def test_a_signal_saves_and_leaves(tmp_path: Path, tiny: str, number: signal.Sig
     assert found is not None
     assert found.skipped == ()
     assert found.checkpoint.update == updates_of(run) >= 2
-    assert f"finished: interrupted  update {found.checkpoint.update}" in output
+    assert re.search(rf"interrupted: [\d,]+ transitions, {found.checkpoint.update:,} updates, ", output)
     until(lambda: not any(map(is_running, children)))
 
 

@@ -221,7 +221,7 @@ def test_each_update_counts_on_from_where_the_run_was() -> None:
     assert [update.progress for update in updates] == [1064 / 1150, 1128 / 1150, 1.0]
     games = [update.games.games for update in updates]
     assert [update.counters.games for update in updates] == [70 + sum(games[: n + 1]) for n in range(3)]
-    assert all(update.report.gradient_steps == 4 for update in updates)
+    assert all(update.numbers["train/gradient_steps"] == 4 for update in updates)
     assert all(update.collection.policy_lag == 0 for update in updates)
 
 

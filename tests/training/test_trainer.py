@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,11 @@ from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
 from keisei.runs.log import read_log
-from keisei.runs.metrics import TAGS
+from keisei.runs.metric_names import TAGS
 from keisei.runs.rows import EvaluationRow, GameRow, RatingRow
 from keisei.training.callbacks import Callback, StopTraining
-from keisei.training.events import Counters, Started
-from keisei.training.self_play import Pace
+from keisei.training.events import Counters, Ended, Started, Update
+from keisei.training.self_play import Pace, self_play
 from keisei.training.trainer import Trainer, TrainResult
 
 STABLE_BASELINES = {
@@ -67,7 +69,7 @@ def test_a_run_counts_what_it_does(tmp_path: Path) -> None:
         assert update.collection.policy_lag == 0
         assert update.collection.workers == 2
         assert 0 < update.collection.worker_utilisation <= 1
-        assert update.report.gradient_steps == ROLLOUT // 64
+        assert update.numbers["train/gradient_steps"] == ROLLOUT // 64
         assert 5 <= update.games.mean_plies <= 9
         assert sum(update.games.endings.values()) == update.games.games
         assert update.games.draws == update.games.endings.get("full board", 0) / update.games.games
@@ -83,7 +85,7 @@ def test_numbers_go_to_the_database_to_tensorboard_and_to_the_log(tmp_path: Path
     for name, values in {
         "time/total_timesteps": [update.counters.transitions for update in recorder.updates],
         "train/n_updates": [1, 2, 3, 4],
-        "train/loss": [update.report.loss for update in recorder.updates],
+        "train/loss": [update.numbers["train/loss"] for update in recorder.updates],
         "selfplay/first_win_rate": [update.games.first_wins for update in recorder.updates],
         "perf/learn_seconds": [update.learn_seconds for update in recorder.updates],
         "perf/collect_seconds": [update.collection.seconds for update in recorder.updates],
@@ -93,7 +95,7 @@ def test_numbers_go_to_the_database_to_tensorboard_and_to_the_log(tmp_path: Path
         assert [event.step for event in board.Scalars(name)] == [256, 512, 768, 1024]
     lines = [line for line in read_log(run.log) if line["event"] == "update"]
     assert [line["metrics"]["train/loss"] for line in lines[:UPDATES]] == [
-        update.report.loss for update in recorder.updates
+        update.numbers["train/loss"] for update in recorder.updates
     ]
     assert set(TAGS) == set(lines[0]["metrics"])
 
@@ -257,10 +259,54 @@ def test_callbacks_are_told_in_order(tmp_path: Path) -> None:
         ("checkpoint", 0), ("start", 0),
         ("update", 1), ("checkpoint", 1),
         ("update", 2), ("checkpoint", 2), ("evaluation", 2),
-        ("update", 3), ("checkpoint", 3), ("evaluation", 3),
+        ("update", 3), ("checkpoint", 3), ("evaluation", 3), ("end", 3),
     ]  # fmt: skip
-    assert recorder.started[0].run == tmp_path / "run"
-    assert recorder.started[0].parameters == 18 * 16 + 16 + 16 * 9 + 9 + 16 + 1
+    assert recorder.started == [
+        Started(
+            run=tmp_path / "run", game="tictactoe", network="mlp", parameters=18 * 16 + 16 + 16 * 9 + 9 + 16 + 1,
+            workers=2, backend="inline", threads=1, steps=768, minutes=None, mode="sync",
+        )
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", ["", "enough of it"])
+def test_callbacks_are_told_of_the_end_when_all_is_done(tmp_path: Path, reason: str) -> None:
+    run = RunDirectory(tmp_path / "run")
+    states: list[RunState] = []
+    stop = After(raising(StopTraining(reason)), 2 if reason else 99)
+    recorder = Recorder()
+    result = train(tmp_path, callbacks=[stop, AtTheEnd(lambda: states.append(run.status().state)), recorder])
+    assert recorder.ended == [Ended(result.outcome, result.counters)]
+    assert recorder.ended[0].reason == reason
+    assert recorder.order[-1] == ("end", 2 if reason else 4)
+    assert states == [RunState.FINISHED]
+
+
+def test_one_who_would_stop_a_run_that_has_ended_hinders_nobody(tmp_path: Path) -> None:
+    recorder = Recorder()
+    result = train(tmp_path, callbacks=[AtTheEnd(raising(StopTraining("too late"))), recorder])
+    assert result.outcome == "finished"
+    assert len(recorder.ended) == 1
+
+
+def test_an_owner_that_cannot_learn_is_told_of_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = {2: {1: "its loss is nan"}, 3: {1: "its loss is nan"}, 4: {0: "no rows", 1: "its loss is inf"}}
+
+    def failing(*arguments: Any) -> Iterator[Update]:
+        for update in self_play(*arguments):
+            failed = failures.get(update.counters.update, {})
+            yield replace(update, report=replace(update.report, failures=failed))
+
+    monkeypatch.setattr("keisei.training.trainer.self_play", failing)
+    recorder = Recorder()
+    train(tmp_path, callbacks=[recorder])
+    told = [f"agent {name}" for name in (
+        "1 could not learn: its loss is nan", "0 could not learn: no rows", "1 could not learn: its loss is inf",
+    )]  # fmt: skip
+    assert recorder.notes == [("warning", message) for message in told]
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == told
 
 
 def test_all_callbacks_are_told_each_in_its_turn(tmp_path: Path) -> None:
@@ -293,6 +339,14 @@ def test_a_callback_may_end_the_run_before_it_begins(tmp_path: Path) -> None:
     assert checkpoints(result.run) == [0]
 
 
+class AtTheEnd(Callback):
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._do = do
+
+    def on_end(self, ended: Ended) -> None:
+        self._do()
+
+
 class Noting(Callback):
     """Writes down who works, and fails after an update."""
 
@@ -312,11 +366,13 @@ def test_an_error_in_a_callback_ends_the_run_and_loses_nothing(tmp_path: Path) -
     config = tiny("run.checkpoint_every=null", "parallel.backend=process")
     run = RunDirectory.create(tmp_path, "run", config)
     noting = Noting()
-    noting.trainer = Trainer(run, config, [noting])
+    recorder = Recorder()
+    noting.trainer = Trainer(run, config, [noting, recorder])
     with pytest.raises(ZeroDivisionError, match="a slip"):
         noting.trainer.train()
     assert run.status().state is RunState.FAILED
     assert run.status().detail == "ZeroDivisionError: a slip in a callback"
+    assert recorder.ended == []
     assert checkpoints(run) == [0, 3]
     assert len(noting.workers) == 2
     assert not any(map(is_running, noting.workers))

@@ -17,7 +17,7 @@ from keisei.runs.checkpoint import checkpoint_rank
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
-from keisei.training.events import Evaluation, Saved, Started, Update
+from keisei.training.events import Ended, Evaluation, Saved, Started, Update
 from keisei.training.interruption import Interruption
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
@@ -70,6 +70,7 @@ class Recorder(Callback):
         self.updates: list[Update] = []
         self.evaluations: list[Evaluation] = []
         self.saved: list[Saved] = []
+        self.ended: list[Ended] = []
         self.notes: list[tuple[str, str]] = []
         self.order: list[tuple[str, int]] = []
 
@@ -88,6 +89,10 @@ class Recorder(Callback):
     def on_checkpoint(self, saved: Saved) -> None:
         self.saved.append(saved)
         self.order.append(("checkpoint", saved.update))
+
+    def on_end(self, ended: Ended) -> None:
+        self.ended.append(ended)
+        self.order.append(("end", ended.counters.update))
 
     def note(self, message: str, level: str = "info") -> None:
         self.notes.append((level, message))

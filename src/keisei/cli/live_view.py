@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from itertools import zip_longest
+from typing import Literal, Self
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
@@ -15,53 +16,23 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from keisei.cli.plain_view import (
-    KEPT,
-    Heading,
-    Note,
-    PlainView,
-    RunHistory,
-    clock,
-    describe,
-    figure,
-    length,
-    one_line,
-    percent,
-)
+from keisei.cli.plain_view import PlainView, describe, ending, length
+from keisei.cli.run_history import KEPT, PLIES, Figure, Note, RunHistory
+from keisei.cli.wording import clock, figure, one_line, percent
+from keisei.training.callbacks import Callback
+from keisei.training.events import Ended, Evaluation, Saved, Started, Update
 
-if TYPE_CHECKING:
-    from keisei.training.events import Counters, Evaluation, Saved, Update
-
-__all__ = ["Heading", "LiveView", "View", "make_view", "render_still"]
+__all__ = ["LiveView", "View", "make_view", "render_still"]
 
 REFRESHES_PER_SECOND = 2
 WIDEST = 120
 FIXED_LINES = 18
 """Of the panel, beside evaluations and notes."""
+CURVES, FACTS = 3, 4
+"""Figures of learning that are drawn and those that are told, beside the length of games."""
 BLOCKS = "▁▂▃▄▅▆▇█"
 LABEL, GOOD, CURVE, LEARNING = "dim", "green", "cyan", "magenta"
 LEVEL_STYLES = {"info": "", "warning": "yellow"}
-
-
-class View(Protocol):
-    """Watches a run from before its first update to its end."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exception: object) -> None: ...
-
-    def started(self, heading: Heading) -> None: ...
-
-    def on_update(self, update: Update) -> None: ...
-
-    def on_evaluation(self, evaluation: Evaluation) -> None: ...
-
-    def on_checkpoint(self, saved: Saved) -> None: ...
-
-    def note(self, message: str, level: str = "info") -> None:
-        """``level`` is info, warning or error."""
-
-    def finished(self, outcome: str, counters: Counters) -> None: ...
 
 
 def make_view(console: Console, *, plain: bool | None = None, quiet: bool = False) -> View:
@@ -78,7 +49,7 @@ def _can_show_panels(console: Console) -> bool:
     return console.is_interactive and console.file.isatty() and console.encoding.startswith("utf")
 
 
-class LiveView:
+class LiveView(Callback):
     """A panel that a timer draws anew, so that clocks go on while an update is made. Events only change what it
     shows, which makes them cheap, and safe in a signal handler."""
 
@@ -95,10 +66,10 @@ class LiveView:
     def __exit__(self, *exception: object) -> None:
         self._live.stop()
 
-    def started(self, heading: Heading) -> None:
-        self.history.start(heading)
-        if heading.resumed_from:
-            self.note(f"resumed from update {heading.resumed_from}")
+    def on_start(self, started: Started) -> None:
+        self.history.start(started)
+        if started.counters.update:
+            self.note(f"resumed from update {started.counters.update}")
 
     def on_update(self, update: Update) -> None:
         self.history.add_update(update)
@@ -112,8 +83,12 @@ class LiveView:
     def note(self, message: str, level: str = "info") -> None:
         self.history.add_note(message, level)
 
-    def finished(self, outcome: str, counters: Counters) -> None:
-        self.history.finish(outcome)
+    def on_end(self, ended: Ended) -> None:
+        self.history.end(ended)
+
+
+View = PlainView | LiveView
+"""Watches a run as a callback, within a ``with``."""
 
 
 def render_still(view: LiveView, width: int = 100) -> str:
@@ -134,12 +109,12 @@ class TrainingPicture:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(options.max_width, WIDEST)
         history = self._history
-        if history.heading is None:
+        if history.started is None:
             yield Text("starting ...", style=LABEL)
             return
         yield Panel(
-            Group(*_lines(history, history.heading, width - 4, options.size.height - 1)),
-            title=_title(history.heading, width - 6),
+            Group(*_lines(history, history.started, width - 4, options.size.height - 1)),
+            title=_title(history.started, width - 6),
             title_align="left",
             subtitle=_subtitle(history),
             subtitle_align="right",
@@ -148,36 +123,36 @@ class TrainingPicture:
         )
 
 
-def _lines(history: RunHistory, heading: Heading, width: int, height: int) -> Iterator[RenderableType]:
+def _lines(history: RunHistory, started: Started, width: int, height: int) -> Iterator[RenderableType]:
     room = height - FIXED_LINES
     matches = max(1, min(len(history.evaluations), room - 2))
-    yield _row(one_line(describe(heading)), LABEL)
-    yield from _progress(history, heading)
+    yield _row(one_line(describe(started)), LABEL)
+    yield from _progress(history, started)
     yield _rule("Learning")
     yield _learning(history, width)
     yield _rule("Games")
     yield from _games(history)
     yield _rule("Workers")
-    yield _workers(history, heading)
+    yield _workers(history, started)
     yield _rule(_evaluations_title(history, matches))
     yield _evaluations(history, matches, width)
     yield _rule("Checkpoint · " + _last_checkpoint(history))
     yield from (_note(note) for note in history.notes[-max(1, room - matches) :])
 
 
-def _title(heading: Heading, width: int) -> Text:
-    title = Text(one_line(f"{heading.game} · {heading.run}"), style="not dim bold")
+def _title(started: Started, width: int) -> Text:
+    title = Text(one_line(f"{started.game} · {started.run}"), style="not dim bold")
     title.truncate(width, overflow="ellipsis")  # a panel grows with its title, beyond its width
     return title
 
 
 def _subtitle(history: RunHistory) -> Text:
-    if history.outcome:
-        return Text(f"finished: {history.outcome}", style="not dim bold")
+    if history.ended is not None:
+        return Text(one_line(ending(history.ended)), style="not dim bold")
     return Text("Ctrl-C stops after this update", style=LABEL)
 
 
-def _progress(history: RunHistory, heading: Heading) -> Iterator[RenderableType]:
+def _progress(history: RunHistory, started: Started) -> Iterator[RenderableType]:
     last = history.updates[-1] if history.updates else None
     share = last.progress if last else 0.0
     bar = Table.grid(expand=True, padding=(0, 1))
@@ -189,19 +164,19 @@ def _progress(history: RunHistory, heading: Heading) -> Iterator[RenderableType]
     )
     yield bar
     done = (
-        f"update {last.counters.update} · {_so_far(last.counters.transitions, heading)}"
+        f"update {last.counters.update} · {_so_far(last.counters.transitions, started)}"
         if last
-        else f"no update yet · {length(heading)} in all"
+        else f"no update yet · {length(started)} in all"
     )
-    left = "" if history.outcome else f" · {clock(history.seconds_left)} left"
+    left = "" if history.ended is not None else f" · {clock(history.seconds_left)} left"
     yield _row(f"{done} · {clock(history.elapsed)} elapsed{left}")
     yield _time_spent(history)
 
 
-def _so_far(transitions: int, heading: Heading) -> str:
-    if heading.steps is None:
-        return f"{transitions:,} steps in {length(heading)}"
-    return f"{transitions:,} of {heading.steps:,} steps"
+def _so_far(transitions: int, started: Started) -> str:
+    if started.steps is None:
+        return f"{transitions:,} steps in {length(started)}"
+    return f"{transitions:,} of {started.steps:,} steps"
 
 
 def _time_spent(history: RunHistory) -> Text:
@@ -219,25 +194,20 @@ def _time_spent(history: RunHistory) -> Text:
 def _learning(history: RunHistory, width: int) -> Table:
     table = _grid("left", "right", "left", "left", "right")
     table.expand, table.columns[2].ratio = True, 1
-    report = history.updates[-1].report if history.updates else None
-    curves = [
-        ("entropy", history.curve(lambda update: update.report.entropy), ".3f"),
-        ("value loss", history.curve(lambda update: update.report.value_loss), ".4f"),
-        ("explained", history.curve(lambda update: update.report.explained_variance), ".3f"),
-        ("mean plies", history.curve(lambda update: update.games.mean_plies), ".1f"),
-    ]
-    facts = [
-        ("policy loss", figure(report.policy_loss, ".4f") if report else "-"),
-        ("KL", figure(report.approx_kl, ".4f") if report else "-"),
-        ("clip fraction", percent(report.clip_fraction) if report else "-"),
-        ("learning rate", figure(report.learning_rate, ".1e") if report else "-"),
-    ]
+    told = history.learning
+    curves, facts = [*told[:CURVES], PLIES], told[CURVES : CURVES + FACTS]
     cells = max(5, min(KEPT, width - 48))
-    for (name, values, form), (fact, shown) in zip(curves, facts, strict=True):
-        newest = figure(values[-1], form) if values else "-"
-        line = Text(sparkline(values, cells).ljust(cells), style=CURVE)
-        table.add_row(Text(name, style=LABEL), newest, line, Text(fact, style=LABEL), shown)
+    for drawn, fact in zip_longest(curves, facts):
+        line = sparkline(history.curve(drawn), cells).ljust(cells) if drawn else ""
+        table.add_row(*_newest(drawn, history), Text(line, style=CURVE), *_newest(fact, history))
     return table
+
+
+def _newest(shown: Figure | None, history: RunHistory) -> tuple[Text, str]:
+    if shown is None:
+        return Text(), ""
+    value = shown.of(history.updates[-1]) if history.updates else math.nan
+    return Text(one_line(shown.label), style=LABEL), figure(value, shown.form)
 
 
 def _games(history: RunHistory) -> Iterator[Text]:
@@ -251,12 +221,12 @@ def _games(history: RunHistory) -> Iterator[Text]:
     yield _row(one_line(" · ".join(endings)) or "no game was finished lately", LABEL)
 
 
-def _workers(history: RunHistory, heading: Heading) -> Text:
+def _workers(history: RunHistory, started: Started) -> Text:
     if not history.updates:
         return _row("-")
     now = history.updates[-1].collection
     row = _row("")
-    row.append(f"{now.workers} of {heading.workers} at work", style=_warn_if(now.workers < heading.workers))
+    row.append(f"{now.workers} of {started.workers} at work", style=_warn_if(now.workers < started.workers))
     row.append(" · ").append(f"restarts {now.restarts:,}", style=_warn_if(now.restarts > 0))
     row.append(f" · policy lag {figure(now.policy_lag, '.1f')} · slabs waiting {now.queue_depth}")
     return row.append(f" · dropped {now.dropped:,}")

@@ -17,7 +17,7 @@ from keisei.games import Game, GameSpec, Step, make_game
 
 
 @dataclass(slots=True)
-class Tally:
+class GamesPlayed:
     """What has been played so far."""
 
     spec: GameSpec
@@ -54,31 +54,31 @@ def play(
     console = Console(highlight=False)
     players = make_game(game, batch=batch, seed=seed)
     started = time.perf_counter()
-    tally = _play(players, games, console)
-    _print_figures(console, tally, time.perf_counter() - started)
+    played = _play(players, games, console)
+    _print_figures(console, played, time.perf_counter() - started)
 
 
-def _play(players: Game, games: int, console: Console) -> Tally:
-    tally = Tally(players.spec)
+def _play(players: Game, games: int, console: Console) -> GamesPlayed:
+    played = GamesPlayed(players.spec)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task(f"random {players.spec.name} games", total=games)
-        while tally.games < games:
-            progress.advance(task, tally.add(players.step(players.random_actions())))
-    return tally
+        while played.games < games:
+            progress.advance(task, played.add(players.step(players.random_actions())))
+    return played
 
 
-def _print_figures(console: Console, tally: Tally, seconds: float) -> None:
+def _print_figures(console: Console, played: GamesPlayed, seconds: float) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
-    table.add_row("games", f"{tally.games:,}")
-    table.add_row("plies", f"{tally.plies:,}")
-    table.add_row("plies/s", f"{tally.plies / max(seconds, 1e-9):,.0f}")
-    table.add_row("mean length", f"{np.mean(tally.lengths):.1f}")
-    for name, count in zip(tally.spec.endings, tally.endings, strict=True):
+    table.add_row("games", f"{played.games:,}")
+    table.add_row("plies", f"{played.plies:,}")
+    table.add_row("plies/s", f"{played.plies / max(seconds, 1e-9):,.0f}")
+    table.add_row("mean length", f"{np.mean(played.lengths):.1f}")
+    for name, count in zip(played.spec.endings, played.endings, strict=True):
         if count:
-            table.add_row(f"ended by {name}", f"{count / tally.games:.1%}")
-    for seat, count in enumerate(tally.wins):
-        table.add_row(f"won by seat {seat}", f"{count / tally.games:.1%}")
+            table.add_row(f"ended by {name}", f"{count / played.games:.1%}")
+    for seat, count in enumerate(played.wins):
+        table.add_row(f"won by seat {seat}", f"{count / played.games:.1%}")
     console.print(table)

@@ -13,27 +13,19 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from keisei.cli.plain_view import one_line
+from keisei.cli.wording import duration, one_line
 from keisei.errors import ConfigError, KeiseiError, RunError
 from keisei.games.options import did_you_mean
 from keisei.interfaces.charts import Heading, Panel, Picture, Point, Series, x_ticks
 from keisei.interfaces.svg_charts import COLOURS, svg
 from keisei.interfaces.terminal_charts import TerminalPicture
+from keisei.runs import metric_names as tags
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import CONFIG, RunDirectory, list_runs
 from keisei.runs.durable_files import replace_file
 
-ELAPSED = "time/time_elapsed"
-ENTROPY = "train/entropy_loss"
-LENGTH = "rollout/ep_len_mean"
-SPEED = "perf/transitions_per_second"
-BUSY = "perf/worker_utilisation"
-SHARES = {
-    "first wins": "selfplay/first_win_rate",
-    "draws": "selfplay/draw_rate",
-    "cut off": "selfplay/truncation_rate",
-}
-OVERVIEW = (ENTROPY, LENGTH, *SHARES.values(), SPEED, BUSY)
+SHARES = {"first wins": tags.FIRST_WINS, "draws": tags.DRAWS, "cut off": tags.TRUNCATIONS}
+OVERVIEW = (tags.ENTROPY_LOSS, tags.GAME_LENGTH, *SHARES.values(), tags.SPEED, tags.WORKER_UTILISATION)
 """The metrics of the picture that is drawn where none is named."""
 SIZES = {
     "mlp": ("hidden_dim", "num_layers"),
@@ -70,7 +62,7 @@ class RunCurves:
     @property
     def seconds(self) -> float:
         """Of training; 0 where the run does not say."""
-        return max((point.y for point in self.metric(ELAPSED) if isfinite(point.y)), default=0.0)
+        return max((point.y for point in self.metric(tags.ELAPSED) if isfinite(point.y)), default=0.0)
 
 
 def plot(
@@ -108,7 +100,7 @@ def read_run(path: Path, wanted: Iterable[str]) -> RunCurves:
         known = database.metric_names()
         metrics = {
             name: [Point(point.step, point.value) for point in database.metric(name)]
-            for name in {ELAPSED, *wanted} & set(known)
+            for name in {tags.ELAPSED, *wanted} & set(known)
         }
         rows = database.evaluations()
     scores: dict[str, Points] = {}
@@ -130,7 +122,9 @@ def overview(runs: Sequence[RunCurves]) -> Picture:
     shares = partial(Panel, percent=True, low=0.0, high=1.0)
     from_zero = partial(Panel, low=0.0)
     entropy = _curves({"": [_entropy(run) for run in runs]})
-    length, speed, busy = (_metric_curves(runs, {"": name}) for name in (LENGTH, SPEED, BUSY))
+    length, speed, busy = (
+        _metric_curves(runs, {"": name}) for name in (tags.GAME_LENGTH, tags.SPEED, tags.WORKER_UTILISATION)
+    )
     panels = [
         shares("Score in matches against", strength, "with 95 % intervals", columns=2, rows=2),
         from_zero("Entropy", entropy, "of the policy"),
@@ -154,7 +148,8 @@ def metrics_picture(runs: Sequence[RunCurves], names: Sequence[str]) -> Picture:
 
 def _unknown(name: str, runs: Sequence[RunCurves]) -> ConfigError:
     """Matches against own checkpoints are metrics too, but there are too many of them to be listed."""
-    known = sorted({name for run in runs for name in run.known if not name.startswith("evaluation/update-")})
+    own = tags.EVALUATION + "update-"
+    known = sorted({name for run in runs for name in run.known if not name.startswith(own)})
     return ConfigError(
         f"no metric is named {name!r}{did_you_mean(name, known)}. There are {', '.join(known)}"
     )
@@ -185,24 +180,18 @@ def _curves(kinds: Mapping[str, Sequence[Points]]) -> list[Series]:
 
 
 def _entropy(run: RunCurves) -> Points:
-    return [Point(point.x, -point.y) for point in run.metric(ENTROPY)]
+    return [Point(point.x, -point.y) for point in run.metric(tags.ENTROPY_LOSS)]
 
 
 def _detail(run: RunCurves) -> str:
-    trained = f"{_duration(run.seconds)} of training" if run.seconds else ""
+    trained = f"{duration(run.seconds)} of training" if run.seconds else ""
     parts = [run.game, run.network, f"{run.transitions:,} transitions", trained]
     return " · ".join(part for part in parts if part)
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 3 * 3600 else f"{seconds / 3600:.1f} h"
-
-
 def _time_scale(run: RunCurves) -> tuple[list[tuple[float, str]], str]:
     """Where on the axis of transitions the run was after round times, and what they count."""
-    known = [point for point in run.metric(ELAPSED) if isfinite(point.y)]
+    known = [point for point in run.metric(tags.ELAPSED) if isfinite(point.y)]
     if run.seconds <= 0:
         return [], ""
     length, unit = next(

@@ -16,9 +16,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from keisei.cli.wording import duration
 from keisei.errors import KeiseiError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState, list_runs
+from keisei.runs.metric_names import ELAPSED
 from keisei.runs.rows import EvaluationRow
 
 _STYLES = {
@@ -29,7 +31,6 @@ _STYLES = {
 }
 ROOM_FOR_SCORES = 120
 """Columns of a terminal; in a narrower one they stand below the table."""
-_UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _with_numbers(summary: RunSummary, run: RunDirectory) -> RunSummary:
         scores = last_scores(database.evaluations())
     if progress is None:
         return replace(summary, scores=scores)
-    seconds = metrics.get("time/time_elapsed", nan)
+    seconds = metrics.get(ELAPSED, nan)
     return replace(
         summary,
         updates=progress.update,
@@ -132,13 +133,13 @@ def _print(summaries: Sequence[RunSummary]) -> None:
     if wide:
         table.add_column("Last scores")
     for summary in summaries:
-        seen = "–" if summary.last_seen is None else f"{_duration(time.time() - summary.last_seen)} ago"
+        seen = "–" if summary.last_seen is None else f"{duration(time.time() - summary.last_seen)} ago"
         table.add_row(
             Text(summary.name),
             Text(summary.game or "–"),
             Text(summary.state.value, style=_STYLES.get(summary.state, "")),
             "–" if summary.transitions is None else f"{summary.transitions:,}",
-            "–" if summary.training_seconds is None else _duration(summary.training_seconds),
+            "–" if summary.training_seconds is None else duration(summary.training_seconds),
             seen,
             *([Text(_scores(summary) or "–")] if wide else []),
         )
@@ -175,14 +176,3 @@ def _time(iso: str) -> float | None:
         return datetime.fromisoformat(iso).timestamp()
     except (TypeError, ValueError):  # a state that somebody has edited
         return None
-
-
-def _duration(seconds: float) -> str:
-    """In its two largest units, such as ``2 h 5 min``."""
-    left = max(0, int(seconds))
-    parts: list[str] = []
-    for unit, length in _UNITS:
-        count, left = divmod(left, length)
-        if count or (unit == "s" and not parts):
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2])

@@ -11,9 +11,7 @@ from rich.console import Console
 from keisei.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keisei.cli.live_view import View
     from keisei.training.api import Plan
-    from keisei.training.callbacks import Callback
     from keisei.training.trainer import TrainResult
 
 Target = Annotated[str, typer.Argument(help="A preset, a settings file, or a run to go on with.")]
@@ -77,50 +75,6 @@ def _train(plan: Plan, console: Console, plain: bool | None, quiet: bool) -> Tra
                 f"{reason}: saving and leaving; once more leaves at once", "warning"
             )
         )
-        trainer = Trainer(plan.run, plan.config, [_watching(view, plan)], interruption)
+        trainer = Trainer(plan.run, plan.config, [view], interruption)
         with interruption.installed():
-            result = trainer.train()
-        view.finished(result.outcome, result.counters)
-    return result
-
-
-def _watching(view: View, plan: Plan) -> Callback:
-    """The view as a callback. It is made here, so that the command line starts without torch."""
-    from keisei.cli.live_view import Heading
-    from keisei.training.callbacks import Callback
-    from keisei.training.events import Evaluation, Saved, Started, Update
-
-    config = plan.config
-
-    class Watching(Callback):
-        def on_start(self, started: Started) -> None:
-            view.started(
-                Heading(
-                    run=started.run,
-                    game=config.env.game,
-                    network=config.model.network,
-                    parameters=started.parameters,
-                    workers=config.parallel.workers,
-                    backend=config.parallel.placement,
-                    threads=int(config.run.learner_threads),
-                    steps=config.run.steps,
-                    minutes=config.run.minutes,
-                    mode=config.parallel.mode,
-                    resumed_from=started.counters.update,
-                    seconds=started.counters.seconds,
-                )
-            )
-
-        def on_update(self, update: Update) -> None:
-            view.on_update(update)
-
-        def on_evaluation(self, evaluation: Evaluation) -> None:
-            view.on_evaluation(evaluation)
-
-        def on_checkpoint(self, saved: Saved) -> None:
-            view.on_checkpoint(saved)
-
-        def note(self, message: str, level: str = "info") -> None:
-            view.note(message, level)
-
-    return Watching()
+            return trainer.train()

@@ -18,7 +18,7 @@ class Report:
     """What one turn of learning did."""
 
     owners: Mapping[int, Mapping[str, float]]
-    """For each owner, its numbers under the names of ``runs.metrics.TAGS``."""
+    """For each owner, its numbers under the names of ``runs.metric_names.TAGS``."""
     failures: Mapping[int, str] = field(default_factory=dict)
     """For each owner that could not learn, why."""
 

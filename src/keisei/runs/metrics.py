@@ -1,8 +1,7 @@
 """The numbers of each update, sent to everywhere they are looked for: ``run.db``, TensorBoard and the log.
 
-Names are those that users of Stable-Baselines3 know, with ``selfplay/`` and ``perf/`` beside them. A place that
-cannot be written to, as when the disk is full, does not stop the training: what it misses is kept for later up
-to a bound, what exceeds the bound is counted, and both are told.
+A place that cannot be written to, as when the disk is full, does not stop the training: what it misses is kept for
+later up to a bound, what exceeds the bound is counted, and both are told. ``metric_names`` says what is written.
 """
 
 from __future__ import annotations
@@ -18,37 +17,10 @@ from keisei.errors import RunDatabaseError, RunError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.log import RunLog, line_of
+from keisei.runs.metric_names import LOSS
 from keisei.runs.tensorboard_events import EventFile
 
 logger = logging.getLogger(__name__)
-
-TAGS: Mapping[str, str] = {
-    "rollout/ep_len_mean": "plies of a game",
-    "rollout/ep_rew_mean": "reward of a game, for the seat that moves first",
-    "train/loss": "the sum that is minimised",
-    "train/policy_gradient_loss": "its part for the policy",
-    "train/value_loss": "its part for the values",
-    "train/entropy_loss": "minus the entropy of the policy",
-    "train/approx_kl": "how far the policy moved in the update",
-    "train/clip_fraction": "share of decisions whose probability ratio was clipped",
-    "train/explained_variance": "share of the returns' variance that the values foretell",
-    "train/learning_rate": "step size of the optimiser",
-    "train/n_updates": "updates so far",
-    "time/fps": "transitions a second over the whole run",
-    "time/total_timesteps": "transitions so far",
-    "time/time_elapsed": "seconds of training so far, without those between a stop and a resumption",
-    "selfplay/games": "games finished in the update",
-    "selfplay/first_win_rate": "share of them that the first player won",
-    "selfplay/draw_rate": "share of them that were drawn",
-    "selfplay/truncation_rate": "share of them that reached the ply limit",
-    "perf/transitions_per_second": "in this update",
-    "perf/collect_seconds": "time spent on collecting",
-    "perf/learn_seconds": "time spent on learning",
-    "perf/queue_depth": "slabs that wait for the learner",
-    "perf/policy_lag": "updates between the weights that acted and those that learn",
-    "perf/worker_utilisation": "share of the time in which workers played",
-}
-"""The names the trainer uses; callbacks may add others of the form section/name."""
 
 BACKLOG = 1000
 """Updates that are kept for a place that cannot be written to."""
@@ -205,7 +177,7 @@ class MetricsWriter:
 
 def _checked_tag(name: str) -> str:
     if not _TAG.fullmatch(name):
-        raise RunError(f"{name!r} cannot name a metric: write it as section/name, such as train/loss")
+        raise RunError(f"{name!r} cannot name a metric: write it as section/name, such as {LOSS}")
     return name
 
 

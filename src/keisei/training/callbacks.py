@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keisei.training.events import Evaluation, Saved, Started, Update
+from keisei.training.events import Ended, Evaluation, Saved, Started, Update
 
 __all__ = ["Callback", "StopAtScore", "StopTraining"]
 
@@ -26,6 +26,9 @@ class Callback:
 
     def on_checkpoint(self, saved: Saved) -> None:
         """After a checkpoint was written, or could not be."""
+
+    def on_end(self, ended: Ended) -> None:
+        """After a run that was finished, interrupted or stopped by a callback; not after an error."""
 
     def note(self, message: str, level: str = "info") -> None:
         """Something that a person should know, such as a worker that was restarted."""

@@ -24,6 +24,7 @@ from keisei.learners.ppo import PPO
 from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
+from keisei.runs.metric_names import GRADIENT_STEPS
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.events import Counters, Update
 from keisei.training.self_play import Pace, Parts, self_play
@@ -170,10 +171,15 @@ def _profile(
         learner_cores=clock.cores,
         updates=len(updates),
         transitions=sum(update.collection.transitions for update in updates),
-        gradient_steps=sum(update.report.gradient_steps for update in updates),
+        gradient_steps=sum(map(_gradient_steps, updates)),
         digest=weights_digest(network),
         timeline=parts.manager.timeline,
     )
+
+
+def _gradient_steps(update: Update) -> int:
+    """Of all owners together; a learner need not tell."""
+    return sum(int(numbers.get(GRADIENT_STEPS, 0)) for numbers in update.report.owners.values())
 
 
 def _worker_time(status: ManagerStatus, at_once: int, window: float) -> WorkerTime:

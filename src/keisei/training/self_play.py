@@ -17,10 +17,12 @@ import numpy as np
 from keisei.experience.collected import Experiences
 from keisei.experience.rollout import ExperienceBuffer
 from keisei.games.contract import GameSpec
-from keisei.learners.ppo import PPO
+from keisei.learners.contract import Report
+from keisei.learners.ppo import PPO, UpdateReport
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
+from keisei.runs import metric_names as tags
 from keisei.training.events import Collection, Counters, GameSummary, Update
 from keisei.training.publishing import Publisher
 
@@ -84,11 +86,27 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
             pace.progress(counters),
             games,
             collection,
-            report,
+            _named(report),
             learn_seconds=preparing + learning + publishing,
             prepare_seconds=preparing,
             publish_seconds=publishing,
         )
+
+
+def _named(report: UpdateReport) -> Report:
+    """The learner's numbers under the names that metrics have."""
+    numbers = {
+        tags.LOSS: report.loss,
+        tags.POLICY_LOSS: report.policy_loss,
+        tags.VALUE_LOSS: report.value_loss,
+        tags.ENTROPY_LOSS: -report.entropy,
+        tags.APPROX_KL: report.approx_kl,
+        tags.CLIP_FRACTION: report.clip_fraction,
+        tags.EXPLAINED_VARIANCE: report.explained_variance,
+        tags.LEARNING_RATE: report.learning_rate,
+        tags.GRADIENT_STEPS: report.gradient_steps,
+    }
+    return Report({0: numbers})
 
 
 class _Laps:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -23,12 +23,11 @@ from keisei.runs.metrics import MetricsWriter
 from keisei.runs.state_tensors import load_model, weights_digest
 from keisei.training.autosave import Autosave
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining
-from keisei.training.events import Counters, Evaluation, Saved, Started, Update
+from keisei.training.events import Counters, Ended, Evaluation, Saved, Started, Update
 from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption, UpdateAbandoned
 from keisei.training.self_play import Pace, Parts, self_play
 from keisei.training.settings import TrainConfig
-from keisei.training.update_metrics import evaluation_values, update_values
 from keisei.training.wiring import capture, connect, counters_of
 from keisei.training.worker_events import WorkerWatch
 
@@ -71,6 +70,7 @@ class Trainer:
         self._evaluated_at = 0
         self._evaluation: Evaluation | None = None
         self._last_update_seconds = math.inf
+        self._failures: Mapping[int, str] = {}
 
     def train(self) -> TrainResult:
         """Train until the run is over or somebody stops it. Nothing is left running, also after an error."""
@@ -87,6 +87,7 @@ class Trainer:
                 raise
             ended = RunState.INTERRUPTED if outcome == "interrupted" else RunState.FINISHED
             self.run.record_state(ended, outcome)
+        self._tell_the_end(Ended(outcome, self._counters))
         network = self.parts.learner.network
         return TrainResult(
             self.run, self._counters, outcome, weights_digest(network), network, self._evaluation
@@ -157,9 +158,27 @@ class Trainer:
         return "interrupted" if self._interruption.requested else outcome
 
     def _announce(self) -> None:
-        parameters = sum(weight.numel() for weight in self.parts.learner.network.parameters())
+        config = self.config
+        started = Started(
+            run=self.run.path,
+            game=config.env.game,
+            network=config.model.network,
+            parameters=sum(weight.numel() for weight in self.parts.learner.network.parameters()),
+            workers=config.parallel.workers,
+            backend=config.parallel.placement,
+            threads=int(config.run.learner_threads),
+            steps=config.run.steps,
+            minutes=config.run.minutes,
+            mode=config.parallel.mode,
+            counters=self._counters,
+        )
         for callback in self._callbacks:
-            callback.on_start(Started(self.run.path, parameters, self._counters))
+            callback.on_start(started)
+
+    def _tell_the_end(self, ended: Ended) -> None:
+        for callback in self._callbacks:
+            with suppress(StopTraining):  # there is nothing left to stop
+                callback.on_end(ended)
 
     def _next(self, updates: Iterator[Update]) -> Update | None:
         """One update, or None when the run is over. One that takes too long to wait for is given up."""
@@ -181,8 +200,9 @@ class Trainer:
         """All that is done with an update. An error in a callback ends the run, but loses nothing."""
         self._counters = update.counters
         self._last_update_seconds = update.collection.seconds + update.learn_seconds
-        self._metrics.write(update.counters.update, update.counters.transitions, update_values(update))
+        self._metrics.write(update.counters.update, update.counters.transitions, update.numbers)
         self._workers.look(update.counters.update)
+        self._tell_failures(update.report.failures)
         try:
             for callback in self._callbacks:
                 callback.on_update(update)
@@ -193,6 +213,13 @@ class Trainer:
         except Exception:
             self._autosave.save(self._counters)
             raise
+
+    def _tell_failures(self, failures: Mapping[int, str]) -> None:
+        """Tell of owners that could not learn; once, and not after every update that they miss."""
+        for owner, why in failures.items():
+            if self._failures.get(owner) != why:
+                self._tell(f"agent {owner} could not learn: {why}", "warning")
+        self._failures = failures
 
     def _evaluation_is_due(self) -> bool:
         every = self.config.evaluation.every
@@ -219,7 +246,7 @@ class Trainer:
             self._tell("the evaluation is given up")
             return
         self._evaluation = evaluation
-        self._metrics.write(self._counters.update, self._counters.transitions, evaluation_values(evaluation))
+        self._metrics.write(self._counters.update, self._counters.transitions, evaluation.numbers)
         for callback in self._callbacks:
             callback.on_evaluation(evaluation)
 

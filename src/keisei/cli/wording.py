@@ -1,0 +1,49 @@
+"""Numbers, times and text from elsewhere, as a person reads them."""
+
+from __future__ import annotations
+
+import math
+
+_UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def one_line(text: str) -> str:
+    """Without line breaks, and without control codes, which would move a terminal's cursor and break an SVG."""
+    return " ".join(
+        "".join(sign if sign.isprintable() else " " for sign in line) for line in text.splitlines()
+    )
+
+
+def figure(value: float, form: str) -> str:
+    """A number, or a dash where there is none yet. The form ``%`` shows a share."""
+    if form == "%":
+        return percent(value)
+    return format(value, f"z{form}") if math.isfinite(value) else "-"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %" if math.isfinite(share) else "-"
+
+
+def clock(seconds: float | None) -> str:
+    """``mm:ss``, or ``h:mm:ss`` from an hour on."""
+    if seconds is None or not math.isfinite(seconds):
+        return "-"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
+def duration(seconds: float) -> str:
+    """In its two largest units, such as ``2 h 5 min``."""
+    left = max(0, int(seconds))
+    parts: list[str] = []
+    for unit, length in _UNITS:
+        count, left = divmod(left, length)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2])
+
+
+def counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

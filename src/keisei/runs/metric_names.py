@@ -1,0 +1,62 @@
+"""The names of all numbers that the trainer writes, each with its meaning. No other file spells them.
+
+Names are those that users of Stable-Baselines3 know, with ``selfplay/`` and ``perf/`` beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_meanings: dict[str, str] = {}
+
+
+def _named(name: str, meaning: str) -> str:
+    _meanings[name] = meaning
+    return name
+
+
+GAME_LENGTH = _named("rollout/ep_len_mean", "plies of a game")
+GAME_REWARD = _named("rollout/ep_rew_mean", "reward of a game, for the seat that moves first")
+
+LOSS = _named("train/loss", "the sum that is minimised")
+POLICY_LOSS = _named("train/policy_gradient_loss", "its part for the policy")
+VALUE_LOSS = _named("train/value_loss", "its part for the values")
+ENTROPY_LOSS = _named("train/entropy_loss", "minus the entropy of the policy")
+APPROX_KL = _named("train/approx_kl", "how far the policy moved in the update")
+CLIP_FRACTION = _named("train/clip_fraction", "share of decisions whose probability ratio was clipped")
+EXPLAINED_VARIANCE = _named(
+    "train/explained_variance", "share of the returns' variance that the values foretell"
+)
+LEARNING_RATE = _named("train/learning_rate", "step size of the optimiser")
+GRADIENT_STEPS = _named("train/gradient_steps", "steps of the optimiser in the update")
+UPDATES = _named("train/n_updates", "updates so far")
+
+MEAN_SPEED = _named("time/fps", "transitions a second over the whole run")
+TRANSITIONS = _named("time/total_timesteps", "transitions so far")
+ELAPSED = _named(
+    "time/time_elapsed", "seconds of training so far, without those between a stop and a resumption"
+)
+
+GAMES = _named("selfplay/games", "games finished in the update")
+FIRST_WINS = _named("selfplay/first_win_rate", "share of them that the first player won")
+DRAWS = _named("selfplay/draw_rate", "share of them that were drawn")
+TRUNCATIONS = _named("selfplay/truncation_rate", "share of them that reached the ply limit")
+
+SPEED = _named("perf/transitions_per_second", "in this update")
+COLLECT_SECONDS = _named("perf/collect_seconds", "time spent on collecting")
+LEARN_SECONDS = _named("perf/learn_seconds", "time spent on learning")
+QUEUE_DEPTH = _named("perf/queue_depth", "slabs that wait for the learner")
+POLICY_LAG = _named("perf/policy_lag", "updates between the weights that acted and those that learn")
+WORKER_UTILISATION = _named("perf/worker_utilisation", "share of the time in which workers played")
+
+TAGS: Mapping[str, str] = MappingProxyType(_meanings)
+"""The meaning of each name. Callbacks may add others of the form section/name."""
+
+EVALUATION = "evaluation/"
+"""What the scores of matches begin with; the opponent's name comes after it."""
+
+
+def of_owner(name: str, owner: int) -> str:
+    """The name of one owner's number, where several learn: ``train/loss`` of owner 2 is ``agent-2/loss``."""
+    return f"agent-{owner}/{name.removeprefix('train/')}"
