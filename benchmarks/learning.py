@@ -157,7 +157,7 @@ class _Progress(Callback):
     def on_update(self, update: Update) -> None:
         self._status.update(
             f"{self._name}: {update.progress:.0%}, {update.counters.transitions:,} transitions, "
-            f"entropy {update.report.entropy:.2f}"
+            f"entropy {-update.report.numbers['train/entropy_loss']:.2f}"
         )
 
     def on_evaluation(self, evaluation: Evaluation) -> None:

@@ -10,7 +10,7 @@ import threading
 import tty
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 from xml.etree import ElementTree
@@ -20,7 +20,7 @@ from rich.console import Console
 
 from keisei.cli.live_view import Heading, LiveView, TrainingPicture, make_view, render_still, sparkline
 from keisei.cli.plain_view import KEPT, PlainView, RunHistory, clock, one_line
-from keisei.learners.ppo import UpdateReport
+from keisei.learners.contract import Report
 from keisei.runs.rows import EvaluationRow
 from keisei.training.events import Collection, Counters, Evaluation, GameSummary, Saved, Update
 
@@ -30,11 +30,19 @@ HEADING = Heading(
 )  # fmt: skip
 NO_GAMES = GameSummary(0, math.nan, math.nan, math.nan, math.nan, math.nan, {})
 GAMES = GameSummary(20, 80.0, 0.1, 0.55, 0.1, 0.05, {"checkmate": 18, "repetition": 2})
-REPORT = replace(
-    UpdateReport(**{field.name: 0 for field in fields(UpdateReport)}),
-    policy_loss=-0.0123, value_loss=0.4321, entropy=2.31, approx_kl=0.0091, clip_fraction=0.121,
-    explained_variance=0.52, learning_rate=3e-4,
-)  # fmt: skip
+REPORT = Report(
+    {
+        0: {
+            "train/policy_gradient_loss": -0.0123,
+            "train/value_loss": 0.4321,
+            "train/entropy_loss": -2.31,
+            "train/approx_kl": 0.0091,
+            "train/clip_fraction": 0.121,
+            "train/explained_variance": 0.52,
+            "train/learning_rate": 3e-4,
+        }
+    }
+)
 
 
 class HandClock:

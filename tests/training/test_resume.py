@@ -278,7 +278,7 @@ def test_a_policy_that_moves_is_sent_at_once(tmp_path: Path) -> None:
     moved = [
         after - before
         for before, after, update in zip(versions[:-1], versions[1:], recorder.updates, strict=True)
-        if update.report.approx_kl >= MOVED_ENOUGH
+        if update.report.numbers["train/approx_kl"] >= MOVED_ENOUGH
     ]
     assert moved
     assert set(moved) == {1}

@@ -17,7 +17,7 @@ from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, SlabRecord, slab_layout
 from keisei.games.contract import GameSpec, ObservationSpec
-from keisei.learners.ppo import UpdateReport
+from keisei.learners.contract import Report
 from keisei.parallel import ParallelManager
 from keisei.parallel.gathering import Drops
 from keisei.parallel.status import ManagerStatus, WorkerStatus
@@ -166,7 +166,7 @@ def publishing(
         def update(divergence: float) -> bool:
             with torch.no_grad():
                 next(network.parameters()).add_(1)
-            return publisher.publish(UpdateReport(0, 0, 0, 0, divergence, 0, 0, 0, 1))
+            return publisher.publish(Report({0: {"train/approx_kl": divergence}}))
 
         yield manager, update
 
@@ -221,7 +221,7 @@ def test_each_update_counts_on_from_where_the_run_was() -> None:
     assert [update.progress for update in updates] == [1064 / 1150, 1128 / 1150, 1.0]
     games = [update.games.games for update in updates]
     assert [update.counters.games for update in updates] == [70 + sum(games[: n + 1]) for n in range(3)]
-    assert all(update.report.gradient_steps == 4 for update in updates)
+    assert all(update.report.numbers["train/gradient_steps"] == 4 for update in updates)
     assert all(update.collection.policy_lag == 0 for update in updates)
 
 

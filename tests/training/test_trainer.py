@@ -67,7 +67,7 @@ def test_a_run_counts_what_it_does(tmp_path: Path) -> None:
         assert update.collection.policy_lag == 0
         assert update.collection.workers == 2
         assert 0 < update.collection.worker_utilisation <= 1
-        assert update.report.gradient_steps == ROLLOUT // 64
+        assert update.report.numbers["train/gradient_steps"] == ROLLOUT // 64
         assert 5 <= update.games.mean_plies <= 9
         assert sum(update.games.endings.values()) == update.games.games
         assert update.games.draws == update.games.endings.get("full board", 0) / update.games.games
@@ -83,7 +83,7 @@ def test_numbers_go_to_the_database_to_tensorboard_and_to_the_log(tmp_path: Path
     for name, values in {
         "time/total_timesteps": [update.counters.transitions for update in recorder.updates],
         "train/n_updates": [1, 2, 3, 4],
-        "train/loss": [update.report.loss for update in recorder.updates],
+        "train/loss": [update.report.numbers["train/loss"] for update in recorder.updates],
         "selfplay/first_win_rate": [update.games.first_wins for update in recorder.updates],
         "perf/learn_seconds": [update.learn_seconds for update in recorder.updates],
         "perf/collect_seconds": [update.collection.seconds for update in recorder.updates],
@@ -93,7 +93,7 @@ def test_numbers_go_to_the_database_to_tensorboard_and_to_the_log(tmp_path: Path
         assert [event.step for event in board.Scalars(name)] == [256, 512, 768, 1024]
     lines = [line for line in read_log(run.log) if line["event"] == "update"]
     assert [line["metrics"]["train/loss"] for line in lines[:UPDATES]] == [
-        update.report.loss for update in recorder.updates
+        update.report.numbers["train/loss"] for update in recorder.updates
     ]
     assert set(TAGS) == set(lines[0]["metrics"])
 

@@ -219,18 +219,18 @@ def _time_spent(history: RunHistory) -> Text:
 def _learning(history: RunHistory, width: int) -> Table:
     table = _grid("left", "right", "left", "left", "right")
     table.expand, table.columns[2].ratio = True, 1
-    report = history.updates[-1].report if history.updates else None
+    report = history.updates[-1].report.numbers if history.updates else None
     curves = [
-        ("entropy", history.curve(lambda update: update.report.entropy), ".3f"),
-        ("value loss", history.curve(lambda update: update.report.value_loss), ".4f"),
-        ("explained", history.curve(lambda update: update.report.explained_variance), ".3f"),
+        ("entropy", history.curve(lambda update: -update.report.numbers["train/entropy_loss"]), ".3f"),
+        ("value loss", history.curve(lambda update: update.report.numbers["train/value_loss"]), ".4f"),
+        ("explained", history.curve(lambda update: update.report.numbers["train/explained_variance"]), ".3f"),
         ("mean plies", history.curve(lambda update: update.games.mean_plies), ".1f"),
     ]
     facts = [
-        ("policy loss", figure(report.policy_loss, ".4f") if report else "-"),
-        ("KL", figure(report.approx_kl, ".4f") if report else "-"),
-        ("clip fraction", percent(report.clip_fraction) if report else "-"),
-        ("learning rate", figure(report.learning_rate, ".1e") if report else "-"),
+        ("policy loss", figure(report["train/policy_gradient_loss"], ".4f") if report else "-"),
+        ("KL", figure(report["train/approx_kl"], ".4f") if report else "-"),
+        ("clip fraction", percent(report["train/clip_fraction"]) if report else "-"),
+        ("learning rate", figure(report["train/learning_rate"], ".1e") if report else "-"),
     ]
     cells = max(5, min(KEPT, width - 48))
     for (name, values, form), (fact, shown) in zip(curves, facts, strict=True):

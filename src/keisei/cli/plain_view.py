@@ -255,14 +255,14 @@ class PlainView:
 
 
 def update_line(update: Update, history: RunHistory) -> str:
-    report = update.report
+    report = update.report.numbers
     parts = [
         f"update {update.counters.update}",
         f"{update.counters.transitions:,} steps ({percent(update.progress)})",
         f"{figure(history.speed, ',.0f')}/s",
-        f"entropy {figure(report.entropy, '.3f')}",
-        f"value loss {figure(report.value_loss, '.4f')}",
-        f"KL {figure(report.approx_kl, '.4f')}",
+        f"entropy {figure(-report['train/entropy_loss'], '.3f')}",
+        f"value loss {figure(report['train/value_loss'], '.4f')}",
+        f"KL {figure(report['train/approx_kl'], '.4f')}",
         f"games {update.games.games:,}",
         f"plies {figure(update.games.mean_plies, '.1f')}",
         f"lag {figure(update.collection.policy_lag, '.1f')}",

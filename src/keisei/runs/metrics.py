@@ -33,6 +33,7 @@ TAGS: Mapping[str, str] = {
     "train/clip_fraction": "share of decisions whose probability ratio was clipped",
     "train/explained_variance": "share of the returns' variance that the values foretell",
     "train/learning_rate": "step size of the optimiser",
+    "train/gradient_steps": "gradient steps of the update",
     "train/n_updates": "updates so far",
     "time/fps": "transitions a second over the whole run",
     "time/total_timesteps": "transitions so far",

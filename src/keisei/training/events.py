@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from keisei.learners.ppo import UpdateReport
+from keisei.learners.contract import Report
 from keisei.runs.rows import EvaluationRow
 
 
@@ -76,7 +76,7 @@ class Update:
     """Of the whole run, 0 … 1."""
     games: GameSummary
     collection: Collection
-    report: UpdateReport
+    report: Report
     learn_seconds: float
     """All between collecting and the end of the update; the two below are part of it."""
     prepare_seconds: float = 0.0

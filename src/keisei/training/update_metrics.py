@@ -11,18 +11,11 @@ from keisei.training.events import Evaluation, Update
 
 def update_values(update: Update) -> Mapping[str, float]:
     """What is not known, such as the length of games where none was finished, is left out."""
-    report, games, collection, counters = update.report, update.games, update.collection, update.counters
+    games, collection, counters = update.games, update.collection, update.counters
     values = {
         "rollout/ep_len_mean": games.mean_plies,
         "rollout/ep_rew_mean": games.mean_reward,
-        "train/loss": report.loss,
-        "train/policy_gradient_loss": report.policy_loss,
-        "train/value_loss": report.value_loss,
-        "train/entropy_loss": -report.entropy,
-        "train/approx_kl": report.approx_kl,
-        "train/clip_fraction": report.clip_fraction,
-        "train/explained_variance": report.explained_variance,
-        "train/learning_rate": report.learning_rate,
+        **update.report.numbers,
         "train/n_updates": counters.update,
         "time/fps": counters.transitions / counters.seconds if counters.seconds > 0 else math.nan,
         "time/total_timesteps": counters.transitions,
