@@ -160,7 +160,7 @@ class PPO:
         missing = [f"the {group}'s tensors" for group in ("model", "optimizer") if group not in state.tensors]
         missing += [f"the document's {name}" for name in ("optimizer", "updates") if name not in document]
         updates = document.get("updates")
-        if missing or not isinstance(updates, int):
+        if missing or type(updates) is not int or updates < 0:
             what = (
                 f"without {', '.join(missing)}" if missing else f"with {updates!r} for its number of updates"
             )

@@ -61,10 +61,14 @@ class Shards:
     def _threads(self) -> ThreadPoolExecutor:
         """Those beside the caller's. They are started when they are first needed."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(
-                self.threads - 1, "learner", initializer=torch.set_num_threads, initargs=(1,)
-            )
+            self._pool = ThreadPoolExecutor(self.threads - 1, "learner", initializer=_stay_on_one_core)
         return self._pool
+
+
+def _stay_on_one_core() -> None:
+    # At its first use of torch, a thread takes the number that any thread has set last. So that comes first here.
+    torch.get_num_threads()
+    torch.set_num_threads(1)
 
 
 def split(batch: Minibatch, parts: int) -> list[Minibatch]:
