@@ -237,7 +237,8 @@ def test_more_evaluations_and_notes_are_shown_where_there_is_room() -> None:
 def test_no_figure_that_is_not_a_number_is_drawn() -> None:
     history = RunHistory()
     history.start(HEADING)
-    nowhere = replace(REPORT, entropy=math.nan, value_loss=math.inf, learning_rate=math.nan)
+    unknown = {"train/entropy_loss": math.nan, "train/value_loss": math.inf, "train/learning_rate": math.nan}
+    nowhere = Report({0: {**REPORT.numbers, **unknown}})
     history.add_update(replace(an_update(1, NO_GAMES), report=nowhere))
     text = "\n".join(drawn(history, 80, 24))
     assert "no game was finished lately" in text

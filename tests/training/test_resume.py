@@ -227,7 +227,9 @@ def test_a_checkpoint_without_a_learner_is_refused(tmp_path: Path) -> None:
     from runs_for_tests import make_run
 
     run = make_run(tmp_path, "bare", updates=[3])
-    with pytest.raises(CheckpointError, match="no learner in it"):
+    with pytest.raises(
+        CheckpointError, match="no state of a PPO learner: it comes without the optimizer's tensors"
+    ):
         Trainer(run, tiny("model.hidden_dim=8")).train()
 
 
