@@ -122,7 +122,7 @@ def _tasks(network: ActorCritic, game: Game, batch: Minibatch) -> dict[str, Cont
     }
     cores = usable_cores()
     if cores > 1:
-        learner = PPO(network, game, PPOConfig(), threads=cores)
+        learner = PPO(network, game, PPOConfig(), parts=cores, threads=cores)
         tasks[f"learn, {cores} threads"] = partial(_learn, learner, batch)
     return {task: partial(_rate, work) for task, work in tasks.items()}
 

@@ -83,6 +83,17 @@ def test_every_gradient_step_has_all_its_parts_in_order(serial: Profile) -> None
         assert getattr(serial.learner, name) == pytest.approx(total)
 
 
+def test_every_part_of_a_minibatch_has_its_own_times() -> None:
+    config = config_of()
+    found = profile(
+        placed(config.model_copy(update={"ppo": config.ppo.model_copy(update={"parts": 3})}), "serial")
+    )
+    names = [span.name for span in learner_spans(found) if span.name in STEP]
+    assert names == [*STEP[:-1] * 3, "stepping"] * found.gradient_steps
+    assert sum(astuple(found.learner)) == pytest.approx(found.learning)
+    assert min(astuple(found.learner)) > 0
+
+
 def test_the_trace_shows_each_gradient_step_within_its_update(parallel: Profile) -> None:
     spans = learner_spans(parallel)
     updates = [span for span in spans if span.name == "learn"]

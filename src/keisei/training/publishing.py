@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keisei.learners.ppo import UpdateReport
+from keisei.learners.contract import Report
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.networks import ActorCritic
 
@@ -27,9 +27,9 @@ class Publisher:
         self._moved = 0.0
         self._waited = 0
 
-    def publish(self, report: UpdateReport) -> bool:
+    def publish(self, report: Report) -> bool:
         """Take note of an update; True where its weights were published."""
-        self._moved += max(0.0, report.approx_kl)
+        self._moved += max(0.0, report.numbers["train/approx_kl"])
         self._waited += 1
         if self._rule == "adaptive" and self._moved < MOVED_ENOUGH and self._waited < LONGEST_WAIT:
             return False

@@ -70,7 +70,7 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
         parts.manager.release_experiences()
         parts.buffer.merged()
         preparing = laps.lap("prepare")
-        report = parts.learner.update(parts.buffer, progress)
+        report = parts.learner.learn(parts.buffer, progress)
         learning = laps.lap("learn")
         parts.publisher.publish(report)
         publishing = laps.lap("publish")

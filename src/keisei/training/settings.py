@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from keisei.config import Settings
-from keisei.learners.ppo import PPOConfig
+from keisei.learners.parts import fitting_parts
+from keisei.learners.ppo_config import PPOConfig
 from keisei.parallel.config import EnvConfig, ParallelConfig, usable_cores
 from keisei.policies.networks import ModelConfig
-from keisei.training.threads import fitting_threads
 
 
 class EvaluationSettings(Settings):
@@ -44,7 +44,8 @@ class RunSettings(Settings):
     rollout: Annotated[int, Field(ge=1)] = 16_384
     """Transitions that an update learns from."""
     learner_threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """Threads of the learner; ``auto`` takes every core while workers wait, and what they leave otherwise."""
+    """Threads of the learner; more than ``ppo.parts`` have nothing to do. ``auto`` takes every core while workers
+    wait, and what they leave otherwise."""
     device: str = "auto"
     """Where the learner runs: cpu, cuda, cuda:1, mps; ``auto`` takes CUDA where there is one."""
     mixed_precision: bool = False
@@ -113,23 +114,27 @@ class TrainConfig(Settings):
         it is resumed. Each worker's share of an update is one slab, where it is synchronous."""
         cores = usable_cores()
         workers = _number_or(self.parallel.num_workers, max(1, cores - 1) if self.asynchronous else cores)
-        threads = self._threads(max(1, cores - workers) if self.asynchronous else cores)
+        parts = self._parts()
+        threads = _number_or(
+            self.run.learner_threads, min(parts, max(1, cores - workers) if self.asynchronous else cores)
+        )
         changes: dict[str, Any] = {"num_workers": workers, "seed": self.run.seed}
         if "experience_batch_size" not in self.parallel.model_fields_set and not self.asynchronous:
             changes["experience_batch_size"] = -(-self.run.rollout // workers)
         return self.model_copy(
             update={
+                "ppo": self.ppo.model_copy(update={"parts": parts}),
                 "parallel": self.parallel.model_copy(update=changes),
                 "run": self.run.model_copy(update={"learner_threads": threads}),
             }
         )
 
-    def _threads(self, free: int) -> int:
-        """Of the learner: as many as its network can use, of the cores that it may have."""
-        if self.run.learner_threads != "auto":
-            return self.run.learner_threads
+    def _parts(self) -> int:
+        """Of a minibatch: as many as suit the network."""
+        if self.ppo.parts != "auto":
+            return self.ppo.parts
         spec = self.env.make(batch=1, seed=0).spec
-        return fitting_threads(self.model, spec, self.ppo.minibatch_size, free)
+        return fitting_parts(self.model, spec, self.ppo.minibatch_size)
 
 
 def _number_or(number: int | Literal["auto"], automatic: int) -> int:

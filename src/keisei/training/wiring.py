@@ -14,18 +14,10 @@ from keisei.machine.freed_memory import keep_freed_memory
 from keisei.parallel.crew import WorkerSnapshot
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.networks import build_network
-from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.checkpoint import Checkpoint, State
 from keisei.runs.directory import config_digest
 from keisei.runs.json_values import Json
-from keisei.runs.state_tensors import (
-    FlatState,
-    flatten_optimizer,
-    load_model,
-    load_optimizer,
-    load_random,
-    model_tensors,
-    random_tensors,
-)
+from keisei.runs.state_tensors import load_random, random_tensors
 from keisei.training.events import Counters
 from keisei.training.publishing import Publisher
 from keisei.training.self_play import Parts
@@ -45,7 +37,6 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
     network = build_network(config.model, game.spec, config.run.seed)
     version = 1
     if checkpoint is not None:
-        load_model(network, checkpoint.tensors["model"])
         version = int(checkpoint.counters.get("version", 1))
     network.to(device)
     learner = PPO(
@@ -53,7 +44,8 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
         game,
         config.ppo,
         config.run.seed,
-        threads=int(config.run.learner_threads) if device.type == "cpu" else 1,
+        parts=int(config.ppo.parts) if device.type == "cpu" else 1,
+        threads=int(config.run.learner_threads),
         mixed_precision=config.run.mixed_precision,
         compile_network=config.run.compile,
     )
@@ -67,7 +59,8 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
         trace_clip=config.ppo.trace_clip,
     )
     if checkpoint is not None:
-        _restore_learner(learner, checkpoint)
+        learner.restore(State(checkpoint.tensors, checkpoint.documents.get("learner")))
+        load_random(checkpoint.tensors.get("random", {}))
     manager = ParallelManager(config.env, config.model, config.parallel, model=network, first_version=version)
     manager.start_workers(_worker_snapshots(checkpoint, config) if checkpoint is not None else ())
     publisher = Publisher(manager, network, config.run.sync if config.asynchronous else "every")
@@ -90,7 +83,7 @@ def choose_device(wanted: str) -> torch.device:
 
 def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint:
     """All that a run needs to go on, as it is between two updates. Copies: training may go on meanwhile."""
-    optimizer = flatten_optimizer(parts.learner.optimizer)
+    learner = parts.learner.state()
     snapshots = parts.manager.snapshot()
     workers: list[Json] = [
         {"worker": taken.worker, "epoch": taken.epoch, "sequence": taken.sequence} for taken in snapshots
@@ -98,15 +91,10 @@ def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint
     return Checkpoint(
         game=parts.spec.name,
         counters={**asdict(counters), "version": parts.manager.version},
-        tensors={
-            "model": model_tensors(parts.learner.network),
-            "optimizer": dict(optimizer.tensors),
-            "random": random_tensors(),
-        },
+        tensors={**learner.tensors, "random": random_tensors()},
         blobs={f"worker-{taken.worker}": taken.state for taken in snapshots},
         documents={
-            "optimizer": optimizer.document,
-            "learner": {"updates": parts.learner.updates},
+            "learner": learner.document,
             "workers": workers,
             "games": games_digest(config),
         },
@@ -136,20 +124,6 @@ def games_digest(config: TrainConfig) -> str:
             "seed": parallel.seed,
         }
     )
-
-
-def _restore_learner(learner: PPO, checkpoint: Checkpoint) -> None:
-    documents = checkpoint.documents
-    progress = documents.get("learner")
-    if "optimizer" not in documents or not isinstance(progress, dict):
-        raise CheckpointError(
-            f"the checkpoint of update {checkpoint.update} has no learner in it; it was not written by keisei train"
-        )
-    load_optimizer(
-        learner.optimizer, FlatState(checkpoint.tensors.get("optimizer", {}), documents["optimizer"])
-    )
-    learner.updates = int(progress["updates"])
-    load_random(checkpoint.tensors.get("random", {}))
 
 
 def _worker_snapshots(checkpoint: Checkpoint, config: TrainConfig) -> list[WorkerSnapshot]:
