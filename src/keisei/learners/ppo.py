@@ -32,6 +32,7 @@ from keisei.policies.behaviour import Behaviour
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, masked_log_softmax
+from keisei.runs import metric_names as tags
 from keisei.runs.checkpoint import State
 from keisei.runs.state_tensors import FlatState, flatten_optimizer, load_model, load_optimizer, model_tensors
 
@@ -214,7 +215,7 @@ class PPO:
         if not math.isfinite(loss):
             raise LearningError(
                 f"the loss is {loss} in update {self.updates}: training has diverged. Go back to a checkpoint and "
-                f"lower ppo.learning_rate"
+                f"lower learner.learning_rate"
             )
 
     def losses(self, batch: Minibatch) -> Losses:
@@ -267,20 +268,20 @@ class PPO:
         """Means over all minibatches."""
         mean = mean_of(steps)
         numbers = {
-            "train/loss": float(mean.total(self.config, self.config.entropy_weight_at(progress))),
-            "train/policy_gradient_loss": float(mean.policy),
-            "train/value_loss": float(mean.value),
-            "train/entropy_loss": -float(mean.entropy),
-            "train/approx_kl": float(mean.approx_kl),
-            "train/clip_fraction": float(mean.clip_fraction),
-            "train/explained_variance": explained_variance(whole.values, whole.returns),
-            "train/learning_rate": self.config.learning_rate_at(progress),
-            "train/gradient_steps": float(len(steps)),
+            tags.LOSS: float(mean.total(self.config, self.config.entropy_weight_at(progress))),
+            tags.POLICY_LOSS: float(mean.policy),
+            tags.VALUE_LOSS: float(mean.value),
+            tags.ENTROPY_LOSS: -float(mean.entropy),
+            tags.APPROX_KL: float(mean.approx_kl),
+            tags.CLIP_FRACTION: float(mean.clip_fraction),
+            tags.EXPLAINED_VARIANCE: explained_variance(whole.values, whole.returns),
+            tags.LEARNING_RATE: self.config.learning_rate_at(progress),
+            tags.GRADIENT_STEPS: float(len(steps)),
         }
         return Report({0: numbers})
 
 
 def explained_variance(values: FloatArray, returns: FloatArray) -> float:
-    """The share of the returns' variance that the values foretell; 0 where there is none to foretell."""
+    """The share of the returns' variance that the values predict; 0 where there is none."""
     variance = float(np.var(returns))
     return 1 - float(np.var(returns - values)) / variance if variance > 0 else 0.0
