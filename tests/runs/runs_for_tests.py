@@ -10,8 +10,8 @@ from keisei.policies import ActorCritic, build_network
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.directory import RunDirectory
-from keisei.training.settings import TrainConfig
 from keisei.runs.state_tensors import model_tensors
+from keisei.training.settings import TrainConfig
 
 MODEL = {"network": "mlp", "hidden_dim": 8, "num_layers": 1}
 

@@ -21,10 +21,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from keisei.errors import RunError
 from keisei.runs import metrics
-from keisei.runs.metrics import TAGS, MetricsWriter
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.log import RunLog, RunLogHandler, read_log
+from keisei.runs.metrics import TAGS, MetricsWriter
 
 PAGE = Path(__file__).parents[2] / "docs" / "runs.md"
 

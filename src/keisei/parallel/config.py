@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -11,16 +10,10 @@ from keisei.config import Settings
 from keisei.errors import ConfigError
 from keisei.games import Game, GameSpec, make_game
 from keisei.games.registry import takes_option
+from keisei.machine.cores import usable_cores
 from keisei.policies.seating import Seating
 
 MAX_WORKERS = 512
-
-
-def usable_cores() -> int:
-    """Cores that this process may use, which in a container are often fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class EnvConfig(Settings):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
+from keisei.machine.memory import resident_bytes
 from keisei.parallel.communication import queue_info
 from keisei.parallel.crew import WORKING, Member
 from keisei.parallel.gathering import Drops
@@ -33,9 +33,12 @@ class WorkerStatus:
     last_error: str
 
 
-@dataclass(frozen=True, slots=True)
-class ManagerStatus:
-    """Readable as attributes and, for those who like, as ``status["active_workers"]``."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ManagerStatus(Mapping[str, Any]):
+    """Readable as attributes and, for those who like, as a mapping: ``status["active_workers"]``.
+
+    It compares as mappings do, so it equals the dict that is made of it.
+    """
 
     running: bool
     active_workers: int
@@ -54,10 +57,15 @@ class ManagerStatus:
     last_error: str
 
     def __getitem__(self, name: str) -> Any:
-        try:
-            return getattr(self, name)
-        except AttributeError:
-            raise KeyError(name) from None
+        if name not in self.__dataclass_fields__:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (field.name for field in fields(self))
+
+    def __len__(self) -> int:
+        return len(fields(self))
 
 
 def build_status(
@@ -109,14 +117,3 @@ def _worker_status(member: Member) -> WorkerStatus:
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
-
-
-def resident_bytes(process_id: int | None) -> int:
-    """Resident memory of a process, where the system tells it cheaply (Linux)."""
-    if process_id is None:
-        return 0
-    try:
-        pages = int(Path(f"/proc/{process_id}/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * 4096

@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import torch
 from keisei.errors import ParallelError
 from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.slab import SlabRecord
+from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.proving.same_experience import PlannedWeights, Reference, VerifySettings, slab_digest
@@ -103,8 +103,7 @@ class Checker:
 
     def __init__(self, settings: VerifySettings, findings: Findings) -> None:
         self._findings = findings
-        forks = "forkserver" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
-        context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
+        context: Any = multiprocessing.get_context(chosen_start_method())
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
             target=check_slabs, args=(settings, theirs), name="keisei-checker", daemon=True

@@ -21,9 +21,9 @@ from typing import Literal
 
 from keisei.errors import NoWorkersError
 from keisei.experience.collected import Experiences
+from keisei.machine.memory import resident_bytes
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.parallel_manager import ParallelManager
-from keisei.parallel.status import resident_bytes
 from keisei.proving.audit import Audit, Checker, Findings
 from keisei.proving.disturbance import Disturber, Toll
 from keisei.proving.same_experience import HANG_SECONDS, STOP_SHARE, PlannedWeights, VerifySettings

@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from keisei.config import Settings
 from keisei.learners.ppo import PPOConfig
-from keisei.parallel.config import EnvConfig, ParallelConfig, usable_cores
+from keisei.machine.cores import usable_cores
+from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.policies.networks import ModelConfig
 from keisei.training.threads import fitting_threads
 

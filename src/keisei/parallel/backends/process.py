@@ -14,6 +14,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import Any, Literal
 
+from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.piped import Pipe, wait_for
 from keisei.parallel.plan import WorkerMemory, WorkerPlan
@@ -79,12 +80,9 @@ class ProcessBackend:
     name = "process"
 
     def __init__(self, start_method: Literal["auto", "forkserver", "spawn"] = "auto") -> None:
-        if start_method == "auto":
-            # macOS has forkserver too, but its system libraries do not bear a fork.
-            usable = "forkserver" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
-            start_method = "forkserver" if usable else "spawn"
-        self._context: Any = multiprocessing.get_context(start_method)
-        self._forks = start_method == "forkserver"
+        method = chosen_start_method(start_method)
+        self._context: Any = multiprocessing.get_context(method)
+        self._forks = method == "forkserver"
 
     def start(self, plan: WorkerPlan, memory: WorkerMemory, manager: Manager) -> ProcessHandle:
         from keisei.parallel.backends.process_worker import worker_main

@@ -1,0 +1,58 @@
+"""How many cores this process may use, and who says so.
+
+Only the standard library is imported, and relatively: the Makefile asks before anything is installed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from .cgroups import ROOT, groups_v1, groups_v2, read_number, read_words, whole_number
+
+
+class CoreLimit(NamedTuple):
+    """So many cores, and what keeps it to them."""
+
+    cores: int
+    reason: str
+    """Empty where it is nothing but the machine's size."""
+
+
+def usable_cores(root: Path = ROOT) -> int:
+    """Cores that this process may use, which in a container are often fewer than the machine has."""
+    return core_limit(root).cores
+
+
+def core_limit(root: Path = ROOT) -> CoreLimit:
+    """The least of all limits. ``root`` stands in for the top of the file system in tests."""
+    limits = [CoreLimit(machine_cores(), "")]
+    if hasattr(os, "sched_getaffinity"):
+        # The kernel keeps it within the cpuset of a container, so that need not be read.
+        limits.append(CoreLimit(len(os.sched_getaffinity(0)), "its CPU affinity (taskset or a cpuset)"))
+    # Of equal limits the first is named.
+    return min([*limits, *_quotas(root)], key=lambda limit: limit.cores)
+
+
+def machine_cores() -> int:
+    return os.cpu_count() or 1
+
+
+def _quotas(root: Path) -> Iterator[CoreLimit]:
+    for folder in groups_v2(root):
+        quota, period = [*read_words(folder / "cpu.max"), "", ""][:2]
+        yield from _quota(whole_number(quota), whole_number(period))
+    for folder in groups_v1("cpu", root):
+        yield from _quota(read_number(folder / "cpu.cfs_quota_us"), read_number(folder / "cpu.cfs_period_us"))
+
+
+def _quota(quota: int | None, period: int | None) -> Iterator[CoreLimit]:
+    """A share of time as cores, rounded up: with 1.5, one worker would leave a third unused, and two use all of it.
+
+    ``max`` (version 2) and -1 (version 1) say that there is no limit.
+    """
+    if quota is not None and period is not None and quota > 0 and period > 0:
+        yield CoreLimit(math.ceil(quota / period), f"a cgroup limit of {quota / period:.3g} CPUs")
