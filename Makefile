@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # Beyond a few compilers at once, memory runs out before time is won.
 ifndef JOBS
-JOBS := $(shell $(PYTHON) -c "import os; print(min(8, len(os.sched_getaffinity(0)) \
-    if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1))" 2>/dev/null || echo 1)
+JOBS := $(shell PYTHONPATH=src/keisei $(PYTHON) -c "from machine.cores import usable_cores; \
+    print(min(8, usable_cores()))" 2>/dev/null || echo 1)
 endif
 PYTEST := $(BIN)/python -m pytest -n $(JOBS)
 
