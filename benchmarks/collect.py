@@ -35,8 +35,8 @@ from benchmarks.collect_report import (
 )
 from benchmarks.measure import machine, race
 from benchmarks.peers import PEERS, PeerMissingError
+from keisei.machine.cores import usable_cores
 from keisei.parallel import EnvConfig, Experiences, ParallelConfig, ParallelManager
-from keisei.parallel.config import usable_cores
 from keisei.policies.networks import ModelConfig
 
 Mode = Literal["sync", "async"]

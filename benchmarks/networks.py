@@ -24,9 +24,9 @@ from keisei.experience.rollout import Minibatch
 from keisei.games import Game, make_game
 from keisei.games.contract import ByteArray, IntArray
 from keisei.learners.ppo import PPO, PPOConfig
+from keisei.machine.cores import usable_cores
 from keisei.machine.freed_memory import keep_freed_memory
 from keisei.machine.torch_threads import single_threaded
-from keisei.parallel.config import usable_cores
 from keisei.policies import ActorCritic, ResidualNet, build_network
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.sampling import legal_counts

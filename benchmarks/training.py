@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.measure import machine, widen
 from keisei.errors import KeiseiError
-from keisei.parallel.config import usable_cores
+from keisei.machine.cores import usable_cores
 from keisei.training.presets import load_preset, preset_names
 from keisei.training.profiling import Mode, Profile, placed, profile
 from keisei.training.settings import TrainConfig

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from keisei.errors import KeiseiError
-from keisei.parallel.config import usable_cores
+from keisei.machine.cores import usable_cores
 
 TINY = (
     "run.rollout=128",

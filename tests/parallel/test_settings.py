@@ -8,8 +8,9 @@ import pytest
 from games_for_tests import RELAY, manager_of
 
 from keisei.errors import ConfigError
+from keisei.machine.cores import usable_cores
 from keisei.parallel import EnvConfig, ParallelConfig, ParallelManager, WorkerOverride
-from keisei.parallel.config import MAX_WORKERS, usable_cores
+from keisei.parallel.config import MAX_WORKERS
 from keisei.policies import ModelConfig
 
 INLINE = {"num_workers": 1, "games_per_worker": 2, "experience_batch_size": 8, "enabled": False}

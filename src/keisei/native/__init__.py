@@ -25,8 +25,7 @@ def load_core(build: str) -> object:
         return import_module(f"keisei.native._core_{build}")
     except ModuleNotFoundError as error:
         raise KeiseiError(
-            f"the native core ({build}) is not built; run `make setup` in the project's folder, or "
-            f"`pip install .`"
+            f"the native core ({build}) is not built; `keisei doctor` says how to get it for this copy of Keisei"
         ) from error
 
 
