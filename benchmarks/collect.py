@@ -181,8 +181,9 @@ class Collecting:
             ParallelConfig(
                 backend="process",
                 num_workers=workers,
-                games_per_worker=settings.games_per_worker,
-                experience_batch_size=settings.steps * settings.games_per_worker,
+                tables=workers,
+                games=settings.games_per_worker,
+                horizon=settings.steps,
                 queue_maxsize=SLABS,
                 mode=mode,
                 timeout=PATIENCE,

@@ -101,7 +101,7 @@ def test_it_trains(installed: Path, tmp_path: Path) -> None:
         "--set",
         "evaluation.opponents=[random]",
         "--set",
-        "run.rollout=2048",
+        "parallel.horizon=16",
     ]
     trained = run(installed / "keisei", "train", "tictactoe-ppo", "--steps", "4000", *few, cwd=tmp_path)
     assert (tmp_path / "runs" / "tictactoe-ppo" / "run.db").is_file(), trained

@@ -14,12 +14,13 @@ from keisei.errors import KeiseiError
 from keisei.machine.cores import usable_cores
 
 TINY = (
-    "run.rollout=128",
+    "parallel.tables=2",
+    "parallel.horizon=8",
     "run.learner_threads=1",
-    "ppo.epochs=2",
-    "ppo.minibatch_size=64",
+    "learner.epochs=2",
+    "learner.minibatch_size=64",
     "parallel.seating.opening_plies=0",
-    "parallel.games_per_worker=8",
+    "parallel.games=8",
 )
 
 

@@ -47,14 +47,14 @@ def test_what_is_printed_can_be_trained_with(tmp_path: Path) -> None:
 
 def test_every_setting_is_explained_above_it() -> None:
     lines = run("tictactoe-ppo", "--explain").stdout.splitlines()
-    place = next(number for number, line in enumerate(lines) if line.strip().startswith("rollout:"))
-    assert lines[place - 1].strip() == "# Transitions that an update learns from."
+    place = next(number for number, line in enumerate(lines) if line.strip().startswith("horizon:"))
+    assert lines[place - 1].strip() == "# Steps that a table is played before it is handed over: the length of a slab."
     assert max(map(len, lines)) <= 120
 
 
 def test_a_setting_can_be_changed() -> None:
-    settings = yaml.safe_load(run("tictactoe-ppo", "--set", "ppo.learning_rate=1e-4").stdout)
-    assert settings["ppo"]["learning_rate"] == 1e-4
+    settings = yaml.safe_load(run("tictactoe-ppo", "--set", "learner.learning_rate=1e-4").stdout)
+    assert settings["learner"]["learning_rate"] == 1e-4
 
 
 def test_a_run_shows_its_own_settings(tmp_path: Path) -> None:
@@ -75,4 +75,4 @@ def test_what_is_not_known_is_exit_code_2() -> None:
     result = run("tictactoe-pop")
     assert result.exit_code == 2
     assert "did you mean 'tictactoe-ppo'" in result.stderr
-    assert run("tictactoe-ppo", "--set", "ppo.clipp=1").exit_code == 2
+    assert run("tictactoe-ppo", "--set", "learner.clipp=1").exit_code == 2

@@ -13,12 +13,13 @@ from typer.testing import CliRunner, Result
 from keisei.cli.main import app
 
 SMALL = (
-    "--set=run.rollout=128",
+    "--set=parallel.tables=2",
+    "--set=parallel.horizon=8",
     "--set=run.learner_threads=1",
-    "--set=ppo.epochs=4",
-    "--set=ppo.minibatch_size=64",
+    "--set=learner.epochs=4",
+    "--set=learner.minibatch_size=64",
     "--set=parallel.num_workers=2",
-    "--set=parallel.games_per_worker=8",
+    "--set=parallel.games=8",
     "--set=parallel.seating.opening_plies=0",
 )
 

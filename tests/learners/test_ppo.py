@@ -21,7 +21,7 @@ from keisei.learners.ppo import PPO, Losses, PPOConfig, explained_variance
 from keisei.machine.torch_threads import torch_threads
 from keisei.policies.networks import ActorCritic
 from keisei.runs.checkpoint import State
-from keisei.runs.metrics import TAGS
+from keisei.runs.metric_names import TAGS
 from keisei.runs.state_tensors import weights_digest
 
 GAME = make_game("tictactoe", batch=4, seed=1)

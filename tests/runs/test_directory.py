@@ -20,7 +20,7 @@ from keisei.runs.lock import Owner, RunLock, lock_owner
 
 CONFIG: dict[str, Any] = {
     "game": {"name": "shogi"},
-    "ppo": {"learning_rate": 3e-05, "clip": None},
+    "learner": {"learning_rate": 3e-05, "clip": None},
     "text": "将棋",
 }
 

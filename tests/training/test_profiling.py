@@ -25,9 +25,9 @@ def config_of(**parallel: Any) -> TrainConfig:
         {
             "env": {"game": "tictactoe"},
             "model": {"network": "mlp", "hidden_dim": 8, "num_layers": 1},
-            "ppo": {"minibatch_size": 32, "epochs": EPOCHS},
-            "parallel": {"num_workers": 2, "games_per_worker": 8, **parallel},
-            "run": {"rollout": 128, "steps": 128 * UPDATES, "learner_threads": 1, "device": "cpu"},
+            "learner": {"minibatch_size": 32, "epochs": EPOCHS},
+            "parallel": {"num_workers": 2, "tables": 2, "games": 8, "horizon": 8, **parallel},
+            "run": {"steps": 128 * UPDATES, "learner_threads": 1, "device": "cpu"},
             "evaluation": {"opponents": [], "every": 0},
         }
     )
@@ -50,7 +50,7 @@ def learner_spans(found: Profile) -> list[TimelineEvent]:
 def test_a_profile_is_the_work_of_a_run_wherever_it_is_placed(
     serial: Profile, parallel: Profile, tmp_path: Path
 ) -> None:
-    result = train(config_of(enabled=False), root=tmp_path)
+    result = train(config_of(backend="inline"), root=tmp_path)
     assert serial.digest == parallel.digest == result.digest
     for found in (serial, parallel):
         assert found.updates == UPDATES
@@ -86,7 +86,7 @@ def test_every_gradient_step_has_all_its_parts_in_order(serial: Profile) -> None
 def test_every_part_of_a_minibatch_has_its_own_times() -> None:
     config = config_of()
     found = profile(
-        placed(config.model_copy(update={"ppo": config.ppo.model_copy(update={"parts": 3})}), "serial")
+        placed(config.model_copy(update={"learner": config.learner.model_copy(update={"parts": 3})}), "serial")
     )
     names = [span.name for span in learner_spans(found) if span.name in STEP]
     assert names == [*STEP[:-1] * 3, "stepping"] * found.gradient_steps

@@ -235,7 +235,7 @@ def test_a_checkpoint_without_a_learner_is_refused(tmp_path: Path) -> None:
 
 
 ASYNC = (
-    "parallel={backend: process, num_workers: 1, games_per_worker: 8, mode: async, experience_batch_size: 64}",
+    "parallel={backend: process, num_workers: 1, tables: 1, games: 8, horizon: 8, mode: async}",
     "run.steps=2048",
 )
 
@@ -260,7 +260,7 @@ def test_asynchronous_training_goes_on_from_a_checkpoint(tmp_path: Path) -> None
 
 def test_weights_may_be_sent_only_when_the_policy_has_moved(tmp_path: Path) -> None:
     """A policy that hardly moves: weights are sent after every eighth update alone."""
-    config = tiny(*ASYNC, "run.sync=adaptive", "ppo.learning_rate=1e-12", "run.steps=4096")
+    config = tiny(*ASYNC, "run.sync=adaptive", "learner.learning_rate=1e-12", "run.steps=4096")
     run = RunDirectory.create(tmp_path, "run", config)
     versions: list[int] = []
     trainer = Trainer(run, config, [After(lambda: versions.append(trainer.parts.manager.version))])
@@ -270,7 +270,7 @@ def test_weights_may_be_sent_only_when_the_policy_has_moved(tmp_path: Path) -> N
 
 
 def test_a_policy_that_moves_is_sent_at_once(tmp_path: Path) -> None:
-    config = tiny(*ASYNC, "run.sync=adaptive", "ppo.learning_rate=0.1", "ppo.schedule=constant")
+    config = tiny(*ASYNC, "run.sync=adaptive", "learner.learning_rate=0.1", "learner.schedule=constant")
     run = RunDirectory.create(tmp_path, "run", config)
     recorder, versions = Recorder(), [1]
     trainer = Trainer(run, config, [recorder, After(lambda: versions.append(trainer.parts.manager.version))])

@@ -199,12 +199,12 @@ def parts_of(**parallel: object) -> Iterator[Parts]:
         {
             "env": {"game": "tictactoe"},
             "model": MODEL,
-            "ppo": {"minibatch_size": 32, "epochs": 2},
-            "parallel": {"enabled": False, "num_workers": 2, "games_per_worker": 8, **parallel},
-            "run": {"rollout": 64, "learner_threads": 1, "device": "cpu"},
+            "learner": {"minibatch_size": 32, "epochs": 2},
+            "parallel": {"backend": "inline", "num_workers": 2, "tables": 2, "games": 8, "horizon": 4, **parallel},
+            "run": {"learner_threads": 1, "device": "cpu"},
         }
     )
-    parts = connect(config.resolved())
+    parts = connect(config.resolved().placed())
     try:
         yield parts
     finally:

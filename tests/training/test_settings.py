@@ -12,7 +12,7 @@ def test_settings_are_resolved_once_and_for_all() -> None:
     config = TrainConfig.model_validate({"env": {"game": "tictactoe"}})
     resolved = config.resolved()
     assert isinstance(resolved.parallel.num_workers, int)
-    assert isinstance(resolved.ppo.parts, int)
+    assert isinstance(resolved.learner.parts, int)
     assert isinstance(resolved.run.learner_threads, int)
     assert resolved.resolved() == resolved
 
@@ -22,7 +22,7 @@ def test_parts_do_not_depend_on_the_cores_and_threads_are_at_most_as_many(
     cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "usable_cores", lambda: cores)
-    config = TrainConfig.model_validate({"env": {"game": "shogi"}, "ppo": {"minibatch_size": 1024}})
+    config = TrainConfig.model_validate({"env": {"game": "shogi"}, "learner": {"minibatch_size": 1024}})
     resolved = config.resolved()
-    assert resolved.ppo.parts == 4
+    assert resolved.learner.parts == 4
     assert resolved.run.learner_threads == min(cores, 4)
