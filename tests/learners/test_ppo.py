@@ -117,11 +117,11 @@ def test_an_update_makes_good_actions_likelier() -> None:
     settings = {"enabled": False, "num_workers": 1, "games_per_worker": 8, "experience_batch_size": 256}
     with ParallelManager({"game": "tictactoe"}, model, settings, model=network) as manager:
         buffer = ExperienceBuffer(manager.spec, 0.99, 0.95)
-        buffer.add_batch([item.slab for item in manager.collect_experiences()])
-        whole = buffer.merged()
+        buffer.take(manager.collect_experiences().slabs)
+        whole = buffer.view().merged()
         before = chosen_log_probs(network, whole)
         np.testing.assert_allclose(before, whole.log_probs, atol=1e-4)
-        report = ppo.update(buffer, progress=0.0)
+        report = ppo.update(buffer.view(), progress=0.0)
         gain = chosen_log_probs(network, whole) - before
     assert report.gradient_steps == 2 * math.ceil(len(whole) / 64)
     assert np.corrcoef(gain, whole.advantages)[0, 1] > 0.3
@@ -135,19 +135,19 @@ def test_the_judge_says_what_the_network_says_now(rows_at_once: int, monkeypatch
     ppo = PPO(network, make_game("tictactoe", batch=1, seed=0), PPOConfig())
     settings = {"enabled": False, "num_workers": 1, "games_per_worker": 8, "experience_batch_size": 256}
     with ParallelManager({"game": "tictactoe"}, model, settings, model=network) as manager:
-        slabs = [item.slab for item in manager.collect_experiences()]
+        slabs = manager.collect_experiences().slabs
         plain = ExperienceBuffer(manager.spec, 0.99, 0.9)
-        plain.add_batch(slabs)
-        whole = plain.merged()
+        plain.take(slabs)
+        whole = plain.view().merged()
         network.train()
         log_probs, values = ppo.judge(whole.packed, whole.actions)
         assert not network.training
         np.testing.assert_allclose(log_probs, whole.log_probs, atol=1e-5)
         np.testing.assert_allclose(values, whole.values, atol=1e-5)
-        corrected = ExperienceBuffer(manager.spec, 0.99, 0.9, ppo.judge)
-        corrected.add_batch(slabs)
-        np.testing.assert_allclose(corrected.merged().returns, whole.returns, atol=1e-4)
-        ppo.update(plain, progress=0.0)
+        corrected = ExperienceBuffer(manager.spec, 0.99, 0.9, ppo.judge, vtrace=True)
+        corrected.take(slabs)
+        np.testing.assert_allclose(corrected.view().merged().returns, whole.returns, atol=1e-4)
+        ppo.update(plain.view(), progress=0.0)
         later, _ = ppo.judge(whole.packed, whole.actions)
         np.testing.assert_allclose(later, chosen_log_probs(network, whole), atol=1e-5)
         assert np.abs(later - log_probs).max() > 1e-3
@@ -159,15 +159,15 @@ def test_corrected_experience_is_learned_by_its_ratio_to_the_policy_that_acted()
     settings = {"enabled": False, "num_workers": 1, "games_per_worker": 4, "experience_batch_size": 64}
     model = {"hidden_dim": 16, "num_layers": 1}
     with ParallelManager({"game": "tictactoe"}, model, settings, model=network) as manager:
-        slabs = [item.slab for item in manager.collect_experiences()]
+        slabs = manager.collect_experiences().slabs
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.mul_(1.5)
         ppo = PPO(network, make_game("tictactoe", batch=1, seed=0), PPOConfig(normalise_advantages=False))
-        buffer = ExperienceBuffer(manager.spec, 0.99, 0.9, ppo.judge)
-        buffer.add_batch(slabs)
-        whole = buffer.merged()
-        stored = np.concatenate([slab.log_prob.reshape(-1) for slab in slabs])
+        buffer = ExperienceBuffer(manager.spec, 0.99, 0.9, ppo.judge, vtrace=True)
+        buffer.take(slabs)
+        whole = buffer.view().merged()
+        stored = np.concatenate([item.slab.log_prob.reshape(-1) for item in slabs])
         ratio = np.exp(chosen_log_probs(network, whole) - stored)
         expected = np.minimum(ratio * whole.advantages, ratio.clip(0.8, 1.2) * whole.advantages)
         assert ppo.losses(whole).policy.item() == pytest.approx(-expected.mean(), rel=1e-4)

@@ -61,11 +61,13 @@ FIELDS: tuple[Field, ...] = (
     _field("seat", np.int8, lambda s: (s.steps + 1, s.slots)),
     _field("episode", np.int32, lambda s: (s.steps, s.slots)),
     _field("ply", np.int32, lambda s: (s.steps, s.slots)),
-    # What it did, who decided (0 is the learner), and which version of the weights that was.
+    # What it did, who decided (0 is the learner), which learner it belongs to (-1: nobody learns from it), and which
+    # version of the weights that was.
     _field("action", np.int32, lambda s: (s.steps, s.slots)),
     _field("log_prob", np.float32, lambda s: (s.steps, s.slots)),
     _field("value", np.float32, lambda s: (s.steps + 1, s.slots)),
-    _field("policy", np.int8, lambda s: (s.steps, s.slots)),
+    _field("policy", np.int16, lambda s: (s.steps, s.slots)),
+    _field("owner", np.int16, lambda s: (s.steps, s.slots)),
     _field("version", np.int32, lambda s: (s.steps, s.slots)),
     # What came of it, for each game and seat.
     _field("reward", np.float32, lambda s: (s.steps, s.games, s.seats)),

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from keisei.config import Settings
 from keisei.errors import LearningError
-from keisei.experience.rollout import ExperienceBuffer, Minibatch
+from keisei.experience.rollout import Minibatch, RolloutView
 from keisei.games.contract import ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import compiled, half_precision
 from keisei.learners.shards import Shards, added, split
@@ -133,7 +133,7 @@ class PPO:
         self._run_network = compiled(network, compile_network, game.spec.observation.shape)
         self._precision = half_precision(mixed_precision, self._device)
 
-    def update(self, buffer: ExperienceBuffer, progress: float) -> UpdateReport:
+    def update(self, view: RolloutView, progress: float) -> UpdateReport:
         """Several epochs of minibatches; ``progress`` in 0 … 1 tells the schedules how far the run is."""
         config = self.config
         rate = config.learning_rate * scheduled(config.schedule, progress, config.final_rate)
@@ -142,7 +142,7 @@ class PPO:
         self.network.train()
         reports: list[Losses] = []
         for epoch in range(config.epochs):
-            for batch in buffer.minibatches(
+            for batch in view.minibatches(
                 config.minibatch_size, self._seed, self.updates * config.epochs + epoch
             ):
                 reports.append(self.step(self._normalised(batch), progress))
@@ -150,7 +150,7 @@ class PPO:
                 break
         self.network.eval()
         self.updates += 1
-        return _report(reports, buffer.merged(), rate, config, self.entropy_weight(progress))
+        return _report(reports, view.merged(), rate, config, self.entropy_weight(progress))
 
     @torch.inference_mode()
     def judge(self, packed: ByteArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -165,6 +165,7 @@ class SelfPlayWorker:
         seated = plan.seating.assign(situation.rows, situation.seed, plan.first_game, self._shape.seats)
         decision = play(self._policies, situation, seated)
         slab.policy[step, slots] = seated
+        slab.owner[step, slots] = np.where(seated == 0, 0, -1)
         slab.version[step, slots] = self._version
         if self.plan.central:
             self._manager.ask(Question(slab_index, step))

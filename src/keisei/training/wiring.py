@@ -14,7 +14,7 @@ from keisei.machine.freed_memory import keep_freed_memory
 from keisei.parallel.crew import WorkerSnapshot
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.networks import build_network
-from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.checkpoint import Checkpoint, State
 from keisei.runs.directory import config_digest
 from keisei.runs.json_values import Json
 from keisei.runs.state_tensors import (
@@ -62,12 +62,17 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
         game.spec,
         config.env.discount,
         config.ppo.trace,
-        judge=learner.judge if correct else None,
+        learner.judge,
+        vtrace=correct,
         rho_clip=config.ppo.rho_clip,
         trace_clip=config.ppo.trace_clip,
+        minibatch_size=config.ppo.minibatch_size,
+        epochs=config.ppo.epochs,
     )
     if checkpoint is not None:
         _restore_learner(learner, checkpoint)
+        if "experience" in checkpoint.documents:
+            buffer.restore(State(checkpoint.tensors, checkpoint.documents["experience"]))
     manager = ParallelManager(config.env, config.model, config.parallel, model=network, first_version=version)
     manager.start_workers(_worker_snapshots(checkpoint, config) if checkpoint is not None else ())
     publisher = Publisher(manager, network, config.run.sync if config.asynchronous else "every")
@@ -91,7 +96,7 @@ def choose_device(wanted: str) -> torch.device:
 def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint:
     """All that a run needs to go on, as it is between two updates. Copies: training may go on meanwhile."""
     optimizer = flatten_optimizer(parts.learner.optimizer)
-    snapshots = parts.manager.snapshot()
+    snapshots, experience = parts.manager.snapshot(), parts.buffer.state()
     workers: list[Json] = [
         {"worker": taken.worker, "epoch": taken.epoch, "sequence": taken.sequence} for taken in snapshots
     ]
@@ -102,12 +107,14 @@ def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint
             "model": model_tensors(parts.learner.network),
             "optimizer": dict(optimizer.tensors),
             "random": random_tensors(),
+            **experience.tensors,
         },
         blobs={f"worker-{taken.worker}": taken.state for taken in snapshots},
         documents={
             "optimizer": optimizer.document,
             "learner": {"updates": parts.learner.updates},
             "workers": workers,
+            "experience": experience.document,
             "games": games_digest(config),
         },
         config_digest=config_digest(config),
