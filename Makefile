@@ -11,8 +11,7 @@ ifndef JOBS
 JOBS := $(shell PYTHONPATH=src/keisei $(PYTHON) -c "from machine.cores import usable_cores; \
     print(min(8, usable_cores()))" 2>/dev/null || echo 1)
 endif
-# Tests of one xdist_group share what they have built, so they run in one process.
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n $(JOBS)
 
 TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.keisei-installed
@@ -26,7 +25,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-all check format bench wheel sanitize clean distclean
+.PHONY: help setup train test test-all test-wheel check format bench wheel sanitize clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +40,9 @@ test: $(READY)  ## run the tests, without the slow ones
 
 test-all: $(READY)  ## run all tests
 	@$(PYTEST)
+
+test-wheel: $(READY)  ## build a wheel, install it into an empty environment, and train there
+	@$(BIN)/python -m pytest tests/test_wheel.py
 
 check: $(READY)  ## lint, formatting and types
 	@$(BIN)/ruff check .

@@ -19,7 +19,8 @@ from keisei.native import BUILDS
 PROJECT = Path(__file__).parents[1]
 SOURCE = PROJECT / "src" / "keisei"
 
-pytestmark = pytest.mark.xdist_group("wheel")
+# Compiles the native core anew, twice. `make test-wheel` runs them in one process, so that they share one build.
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
