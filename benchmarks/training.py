@@ -175,9 +175,7 @@ def _show(report: TrainingReport, console: Console) -> None:
         console.print(_table(preset, results))
         for what, ratio in speedups.items():
             console.print(f"  {what}: {ratio:.2f} x")
-        console.print(
-            f"  weights: {'same bits' if report.same_weights[preset] else 'DIFFERENT'}"
-        )
+        console.print(f"  weights: {'same bits' if report.same_weights[preset] else 'DIFFERENT'}")
     console.print(f"\n{report.machine}; {report.workers} workers, medians of {report.rounds} rounds")
 
 

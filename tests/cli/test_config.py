@@ -48,7 +48,10 @@ def test_what_is_printed_can_be_trained_with(tmp_path: Path) -> None:
 def test_every_setting_is_explained_above_it() -> None:
     lines = run("tictactoe-ppo", "--explain").stdout.splitlines()
     place = next(number for number, line in enumerate(lines) if line.strip().startswith("horizon:"))
-    assert lines[place - 1].strip() == "# Steps that a table is played before it is handed over: the length of a slab."
+    assert (
+        lines[place - 1].strip()
+        == "# Steps that a table is played before it is handed over: the length of a slab."
+    )
     assert max(map(len, lines)) <= 120
 
 

@@ -140,7 +140,14 @@ def test_an_unknown_preset_with_a_near_name(tmp_path: Path) -> None:
 
 def test_all_bad_settings_at_once(tmp_path: Path, tiny: str) -> None:
     told = refused(
-        tmp_path, tiny, "--set", "learner.clipp=0.1", "--set", "parallel.horizon=0", "--set", "env.board_size=x"
+        tmp_path,
+        tiny,
+        "--set",
+        "learner.clipp=0.1",
+        "--set",
+        "parallel.horizon=0",
+        "--set",
+        "env.board_size=x",
     )
     assert "3 problems in " in told
     for problem in (

@@ -24,7 +24,7 @@ def test_every_preset_makes_its_game_and_its_network(name: str) -> None:
     config = source.config().resolved()
     assert source.name == name
     assert source.about.endswith(".")
-    spec = config.env.make(batch=1, seed=0, max_game_length=config.parallel.max_game_length).spec
+    spec = config.env.make(batch=1, seed=0).spec
     assert sum(weight.numel() for weight in build_network(config.model, spec, 0).parameters()) > 0
     assert config.parallel.num_workers != "auto"
     assert config.run.learner_threads != "auto"
@@ -122,6 +122,8 @@ def test_all_problems_are_told_at_once() -> None:
 def test_settings_that_do_not_fit_together_are_refused() -> None:
     source = load_preset("tictactoe-ppo")
     with pytest.raises(ConfigError, match=r"learner\.minibatch_size = 600 is more than the 512 decisions"):
-        source.config(["parallel.tables=1", "parallel.games=8", "parallel.horizon=64", "learner.minibatch_size=600"])
+        source.config(
+            ["parallel.tables=1", "parallel.games=8", "parallel.horizon=64", "learner.minibatch_size=600"]
+        )
     with pytest.raises(ConfigError, match="say how long the run is to last"):
         source.config(["run.steps=null", "run.minutes=null"])

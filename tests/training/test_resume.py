@@ -150,11 +150,10 @@ def test_a_finished_run_may_go_on_for_longer(tmp_path: Path) -> None:
 def test_a_resumed_run_starts_new_games_where_old_ones_do_not_fit(tmp_path: Path) -> None:
     train(tmp_path, "run.steps=512")
     recorder = Recorder()
-    result = train(tmp_path, "parallel.num_workers=3", callbacks=[recorder])
+    result = train(tmp_path, "parallel.tables=4", "parallel.games=4", callbacks=[recorder])
     assert result.outcome == "finished"
-    assert recorder.updates[0].collection.workers == 3
     told = [line["message"] for line in read_log(result.run.log) if line["event"] == "log"]
-    assert any("workers start new games" in message for message in told)
+    assert any("all games begin anew" in message for message in told)
 
 
 def test_what_came_after_the_checkpoint_is_taken_back(tmp_path: Path, undisturbed: TrainResult) -> None:
@@ -227,7 +226,7 @@ def test_a_checkpoint_without_a_learner_is_refused(tmp_path: Path) -> None:
     from runs_for_tests import make_run
 
     run = make_run(tmp_path, "bare", updates=[3])
-    with pytest.raises(CheckpointError, match="no learner in it"):
+    with pytest.raises(CheckpointError, match="no state of a PPO learner"):
         Trainer(run, tiny("model.hidden_dim=8")).train()
 
 

@@ -114,15 +114,15 @@ def test_learning_learns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_an_update_has_its_rollout_and_not_twice_of_it(tmp_path: Path, workers: int) -> None:
+def test_an_update_learns_from_its_tables_whatever_the_number_of_workers(
+    tmp_path: Path, workers: int
+) -> None:
     recorder = Recorder()
     train(
-        tmp_path, f"parallel.num_workers={workers}", "parallel.games=1", "run.steps=512",
+        tmp_path, f"parallel.num_workers={workers}", "parallel.tables=3", "parallel.games=5", "run.steps=480",
         callbacks=[recorder],
     )  # fmt: skip
-    assert [update.collection.transitions for update in recorder.updates] == [
-        255 // workers * workers + workers
-    ] * 2
+    assert [update.collection.transitions for update in recorder.updates] == [3 * 5 * 16] * 2
 
 
 def test_schedules_follow_the_run(tmp_path: Path) -> None:
@@ -200,7 +200,8 @@ def test_a_damaged_best_gives_its_place_to_the_next(tmp_path: Path) -> None:
 
 def test_shogi_games_are_kept_as_records(tmp_path: Path) -> None:
     run = train(
-        tmp_path, "env={game: shogi, options: {max_plies: 12}}", "parallel.games=4", "parallel.horizon=8", "run.steps=64",
+        tmp_path, "env={game: shogi, options: {max_plies: 12}}", "parallel.games=4", "parallel.horizon=8",
+        "run.steps=64",
         "evaluation={opponents: [random], games: 4, records: 3, opening_plies: 2}",
     ).run  # fmt: skip
     _, _, games = stored(run)
@@ -299,7 +300,8 @@ def test_an_owner_that_cannot_learn_is_told_of_once(
             failed = failures.get(update.counters.update, {})
             yield replace(update, report=replace(update.report, failures=failed))
 
-    monkeypatch.setattr("keisei.training.trainer.self_play", failing)
+    regime = replace(regime_of(tiny()), loop=failing)
+    monkeypatch.setattr("keisei.training.trainer.regime_of", lambda config: regime)
     recorder = Recorder()
     train(tmp_path, callbacks=[recorder])
     told = [f"agent {name}" for name in (
@@ -383,7 +385,7 @@ def test_an_error_in_a_callback_ends_the_run_and_loses_nothing(tmp_path: Path) -
 
 
 def test_a_run_that_diverges_says_so_and_keeps_what_it_had(tmp_path: Path) -> None:
-    with pytest.raises(LearningError, match=r"lower ppo\.learning_rate"):
+    with pytest.raises(LearningError, match=r"lower learner\.learning_rate"):
         train(tmp_path, "learner.learning_rate=1e30", "learner.max_grad_norm=1e30")
     run = RunDirectory.open(tmp_path / "run")
     assert run.status().state is RunState.FAILED

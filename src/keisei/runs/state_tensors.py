@@ -59,8 +59,9 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     model.load_state_dict(dict(tensors))
 
 
-def weights_digest(tensors: Mapping[str, Tensor]) -> str:
+def weights_digest(weights: nn.Module | Mapping[str, Tensor]) -> str:
     """A fingerprint of weights: equal bits, equal digest."""
+    tensors = model_tensors(weights) if isinstance(weights, nn.Module) else weights
     total = sha256()
     for name, tensor in sorted(tensors.items()):
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
