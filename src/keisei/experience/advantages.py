@@ -222,34 +222,40 @@ def _per_seat(slab: Slab, terms: _Terms, rule: CreditRule, owned: BoolArray) -> 
     """Each seat has rewards of its own: a chain for each (game, seat), whose links are the seat's own decisions.
     What a seat earns while it waits, be it while others move or while it rests, belongs to its decision before."""
     steps, place = slab.shape.steps, _places(slab)
-    last = _last_decisions(slab, owned, place)
+    at, counted = place[:steps][owned], owned.sum(1)
+    last = _last_decisions(slab, np.arange(steps).repeat(counted), at, place)
     settled = owned.copy()
     settled[last.step, last.slot] = False
-    inflow, link = _seat_flow(slab, terms, rule.discount, place)
-    targets, corrections, aheads = np.zeros((3, *owned.shape), np.float32)
+    # One list of all decisions, step after step: a slice of it is cheaper than picking the owner's rows in each step.
+    bounds = [0, *counted.cumsum().tolist()]
+    value, rho, c = (column[:steps][owned] for column in (terms.value, terms.rho, terms.c))
+    counts = settled[owned].astype(np.float32)
+    targets, corrections, aheads = np.zeros((3, len(at)), np.float32)
+    inflow, link = _seat_flow(slab, terms, rule.discount)
     state = np.zeros((4, link.shape[1]), np.float32)
     worth, own, ahead, trail = state
     end = np.flatnonzero(slab.acting[steps])
     worth[place[steps, end]] = terms.value[steps, end]
-    everyone, fade = slice(None) if owned.all() else None, np.float32(rule.trace)
+    fade = np.float32(rule.trace)
     for t in reversed(range(steps)):
         state *= link[t]
         trail *= fade
         state[:2] += inflow[t]
-        mine = everyone or np.flatnonzero(owned[t])
-        who, value = place[t, mine], terms.value[t, mine]
-        target = worth[who] + own[who] * value
-        correction = terms.rho[t, mine] * (target - value) + terms.c[t, mine] * trail[who]
-        correction *= settled[t, mine]
-        targets[t, mine], corrections[t, mine], aheads[t, mine] = target, correction, ahead[who]
-        worth[who], own[who], ahead[who], trail[who] = value, 0, correction, correction
-    value = terms.value[:steps]
-    earned = targets[last.step, last.slot]
+        mine = slice(bounds[t], bounds[t + 1])
+        who, now = at[mine], value[mine]
+        target = worth[who] + own[who] * now
+        correction = (rho[mine] * (target - now) + c[mine] * trail[who]) * counts[mine]
+        targets[mine], corrections[mine], aheads[mine] = target, correction, ahead[who]
+        worth[who], own[who], ahead[who], trail[who] = now, 0, correction, correction
+    advantages, returns, earned = np.zeros((3, *owned.shape), np.float32)
+    advantages[owned] = targets - value + aheads if terms.corrected else corrections
+    returns[owned] = value + corrections
+    earned[owned] = targets
     return Targets(
-        targets - value + aheads if terms.corrected else corrections,
-        corrections + value,
+        advantages,
+        returns,
         settled,
-        OpenDecisions(last.step, last.slot, last.place, earned),
+        OpenDecisions(last.step, last.slot, last.place, earned[last.step, last.slot]),
         Outlook(worth, own, ahead, trail, last.closes),
     )
 
@@ -273,24 +279,24 @@ class _LastDecisions:
     """[games * seats]: as in ``Outlook``."""
 
 
-def _last_decisions(slab: Slab, owned: BoolArray, place: Array) -> _LastDecisions:
+def _last_decisions(slab: Slab, step: Array, at: Array, place: Array) -> _LastDecisions:
     """Where the last decision of a seat comes after the last end of a game, and the seat waits at the slab's end,
-    the decision is open."""
+    the decision is open. ``step`` and ``at`` say when and in which place the owner decided, in the order of steps."""
     shape = slab.shape
-    seats_of = np.arange(shape.games * shape.seats)
-    step, slot = np.nonzero(owned)
-    decided = np.full(len(seats_of), -1)
-    decided[place[step, slot]] = step  # in the order of steps, so that the last one stays
+    places = shape.games * shape.seats
+    decided = np.full(places, -1)
+    decided[at] = step  # the last one stays
     done = slab.terminated | slab.truncated
     ended = np.where(done.any(0), shape.steps - 1 - done[::-1].argmax(0), -1).repeat(shape.seats)
-    waits = np.ones(len(seats_of), np.bool_)
+    waits = np.ones(places, np.bool_)
     waits[place[shape.steps, slab.acting[shape.steps]]] = False
-    at = np.flatnonzero(waits & (decided > ended))
+    waiting = np.flatnonzero(waits & (decided > ended))
     closes = ~waits | (decided >= 0) | (ended >= 0)
-    return _LastDecisions(decided[at], at if shape.simultaneous else at // shape.seats, at, closes)
+    slot = waiting if shape.simultaneous else waiting // shape.seats
+    return _LastDecisions(decided[waiting], slot, waiting, closes)
 
 
-def _seat_flow(slab: Slab, terms: _Terms, discount: float, place: Array) -> tuple[FloatArray, FloatArray]:
+def _seat_flow(slab: Slab, terms: _Terms, discount: float) -> tuple[FloatArray, FloatArray]:
     """What each ply brings to each (game, seat), and by what the ply after it counts.
 
     The first is [steps, 2, games * seats]: rewards, the value where the game was cut off included; and the weight of
