@@ -13,6 +13,7 @@ from torch import Tensor
 
 from keisei.experience.rollout import Minibatch
 from keisei.games import make_game
+from keisei.games.contract import ByteArray, IntArray
 from keisei.policies.networks import ActorCritic
 
 GAME = make_game("tictactoe", batch=1, seed=0)
@@ -37,15 +38,27 @@ class LinearNetwork(ActorCritic):
 
 
 def some_rows(count: int, seed: int = 0) -> Minibatch:
-    """Positions of tic-tac-toe after two plies, with an action of chance each and whatever numbers."""
+    """Positions of tic-tac-toe after 0, 1, 2, 3 plies in turn, so that rows differ in how many actions are legal; with
+    an action of chance each and whatever numbers."""
     chance = np.random.default_rng(seed)
-    game = make_game("tictactoe", batch=count, seed=seed)
-    for _ in range(2):
-        game.step(game.random_actions())
+    packed, actions = zip(*(_after(plies, count, seed) for plies in range(4)), strict=True)
+    each = np.arange(count)
     log_probs, values, advantages, returns = chance.standard_normal((4, count)).astype(np.float32)
     return Minibatch(
-        game.pack(), game.random_actions(), 0.4 * log_probs - 2, values, 2 * advantages + 1, returns
+        np.stack(packed)[each % 4, each],
+        np.stack(actions)[each % 4, each],
+        0.4 * log_probs - 2,
+        values,
+        2 * advantages + 1,
+        returns,
     )
+
+
+def _after(plies: int, count: int, seed: int) -> tuple[ByteArray, IntArray]:
+    game = make_game("tictactoe", batch=count, seed=seed)
+    for _ in range(plies):
+        game.step(game.random_actions())
+    return game.pack(), game.random_actions()
 
 
 def rows_of(batch: Minibatch, start: int, end: int) -> Minibatch:

@@ -1,162 +1,24 @@
-"""PPO against cases worked out by hand, and against a second one in NumPy."""
+"""An update against a second implementation in NumPy; what is done to minibatches, and in which order."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from plain_ppo_for_tests import Constants, LinearNetwork, PlainPPO, PlainView, rows_of, some_rows
-from torch import Tensor
+from ppo_for_tests import GAME, fixed, linear, two_rows
 
 import keisei.learners.ppo
-from keisei.errors import CheckpointError, LearningError
+from keisei.errors import LearningError
 from keisei.experience.rollout import Minibatch
-from keisei.games import make_game
 from keisei.learners.ppo import PPO, Losses, PPOConfig, explained_variance
 from keisei.machine.torch_threads import torch_threads
 from keisei.policies.networks import ActorCritic
-from keisei.runs.checkpoint import State
 from keisei.runs.metric_names import TAGS
-from keisei.runs.state_tensors import weights_digest
-
-GAME = make_game("tictactoe", batch=4, seed=1)
-
-
-class FixedNetwork(ActorCritic):
-    """Gives the logits and values it holds, for as many rows as it is asked about."""
-
-    def __init__(self, logits: Tensor, values: Tensor) -> None:
-        super().__init__(GAME.spec.observation)
-        self.logits = torch.nn.Parameter(logits)
-        self.values = torch.nn.Parameter(values)
-
-    def heads(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        return self.logits[: len(observations)], self.values[: len(observations)]
-
-
-def two_rows(**changes: object) -> Minibatch:
-    """Two starting positions of tic-tac-toe, where all nine actions are legal."""
-    columns: dict[str, object] = {
-        "packed": GAME.pack()[:2],
-        "actions": np.array([0, 1], np.int32),
-        "log_probs": np.log(np.array([0.1, 0.2], np.float32)),
-        "values": np.array([0.0, 0.5], np.float32),
-        "advantages": np.array([1.0, -2.0], np.float32),
-        "returns": np.array([1.0, -1.0], np.float32),
-    }
-    return Minibatch(**(columns | changes))  # type: ignore[arg-type]
-
-
-def fixed(logits: Tensor, values: list[float], **settings: Any) -> PPO:
-    config = PPOConfig(normalise_advantages=False, **settings)
-    return PPO(FixedNetwork(logits, torch.tensor(values)), GAME, config)
-
-
-def linear(seed: int = 0, *, learner_seed: int = 0, parts: int = 1, **settings: Any) -> PPO:
-    network, game = LinearNetwork(seed), make_game("tictactoe", batch=1, seed=0)
-    return PPO(network, game, PPOConfig(**settings), learner_seed, parts=parts)
-
-
-# The losses of a minibatch, by hand.
-
-
-def test_policy_loss_is_clipped_where_the_ratio_left_its_bounds() -> None:
-    # Both rows uniform over nine actions: ratios 1/9 / 0.1 = 1.111 and 1/9 / 0.2 = 0.5556.
-    losses = fixed(torch.zeros(2, 9), [0.0, 0.0]).losses(two_rows())
-    first = (1 / 9) / 0.1 * 1.0  # within 0.8 … 1.2
-    second = min((1 / 9) / 0.2 * -2.0, 0.8 * -2.0)  # clipped at 0.8, and the smaller of the two counts
-    assert losses.policy.item() == pytest.approx(-(first + second) / 2, rel=1e-5)
-    assert losses.entropy.item() == pytest.approx(math.log(9), rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("ratio", "advantage", "gain"),
-    [
-        (1.5, 1.0, 1.3),  # good, and already much likelier: no more to gain
-        (1.5, -1.0, -1.5),  # bad, and likelier: the full loss
-        (0.5, 1.0, 0.5),  # good, and less likely: all that is lost
-        (0.5, -1.0, -0.7),  # bad, and already unlikely
-        (1.25, 2.0, 2.5),
-        (0.75, -2.0, -1.5),
-    ],
-)
-def test_the_clip_takes_away_gains_and_no_losses(ratio: float, advantage: float, gain: float) -> None:
-    acted = np.full(2, math.log(1 / 9 / ratio), np.float32)
-    rows = two_rows(log_probs=acted, advantages=np.full(2, advantage, np.float32))
-    losses = fixed(torch.zeros(2, 9), [0.0, 0.0], clip=0.3).losses(rows)
-    assert losses.policy.item() == pytest.approx(-gain, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("ratios", "share"), [((1.31, 1.0), 0.5), ((0.69, 1.29), 0.5), ((0.71, 1.29), 0.0), ((0.1, 9.0), 1.0)]
-)
-def test_the_clip_fraction_counts_ratios_out_of_bounds_on_either_side(
-    ratios: tuple[float, float], share: float
-) -> None:
-    rows = two_rows(log_probs=np.log(np.array([1 / 9 / ratio for ratio in ratios], np.float32)))
-    losses = fixed(torch.zeros(2, 9), [0.0, 0.0], clip=0.3).losses(rows)
-    assert losses.clip_fraction.item() == share
-
-
-def test_the_divergence_is_estimated_without_bias_and_never_negative() -> None:
-    """Mean of r - 1 - log r over what the old policy did; weighted by its chances that is KL(old, new) itself."""
-    old, new = np.array([0.25, 0.75]), np.array([0.5, 0.5])
-    logits = torch.full((2, 9), -60.0)
-    logits[:, :2] = torch.log(torch.tensor(new)).float()  # as good as certain to play one of the first two
-    ppo = fixed(logits, [0.0, 0.0])
-    found = [
-        ppo.losses(rows_of(two_rows(log_probs=np.log(old).astype(np.float32)), row, row + 1)).approx_kl.item()
-        for row in (0, 1)
-    ]
-    assert found == pytest.approx([2 - 1 - math.log(2), 2 / 3 - 1 - math.log(2 / 3)], rel=1e-4)
-    expected = float((old * np.log(old / new)).sum())
-    assert float((old * found).sum()) == pytest.approx(expected, rel=1e-4)
-    both = ppo.losses(two_rows(log_probs=np.log(old).astype(np.float32)))
-    assert both.approx_kl.item() == pytest.approx(sum(found) / 2, rel=1e-4)
-
-
-def test_illegal_actions_have_no_part_in_probability_or_entropy() -> None:
-    game = make_game("tictactoe", batch=1, seed=1)
-    for action in (4, 0, 8):
-        game.step(np.array([action]))
-    logits = torch.zeros(1, 9)
-    logits[0, [0, 4, 8]] = 50.0  # a network in love with the three squares that are taken
-    ppo = PPO(FixedNetwork(logits, torch.zeros(1)), game, PPOConfig(normalise_advantages=False))
-    batch = Minibatch(
-        game.pack(),
-        np.array([1], np.int32),
-        np.log(np.array([1 / 6], np.float32)),
-        *(np.array([number], np.float32) for number in (0, 3, 0)),
-    )
-    losses = ppo.losses(batch)
-    assert losses.policy.item() == pytest.approx(-3, rel=1e-5)  # the ratio is exactly 1
-    assert losses.entropy.item() == pytest.approx(math.log(6), rel=1e-5)
-    losses.total(ppo.config, 0.01).backward()  # type: ignore[no-untyped-call]
-    assert torch.equal(ppo.network.logits.grad[0, [0, 4, 8]], torch.zeros(3))
-
-
-def test_value_loss_plain_and_clipped() -> None:
-    plain = fixed(torch.zeros(2, 9), [0.4, 0.2]).losses(two_rows())
-    assert plain.value.item() == pytest.approx((0.6**2 + 1.2**2) / 2, rel=1e-5)
-    # Clipped to 0.1 around the old values 0 and 0.5: 0.1 and 0.4; the larger error of the two counts.
-    clipped = fixed(torch.zeros(2, 9), [0.4, 0.2], value_clip=0.1).losses(two_rows())
-    assert clipped.value.item() == pytest.approx((0.9**2 + 1.4**2) / 2, rel=1e-5)
-    # Away from the returns 1 and -1, the plain errors are the larger ones.
-    away = fixed(torch.zeros(2, 9), [-0.4, 0.8], value_clip=0.1).losses(two_rows())
-    assert away.value.item() == pytest.approx((1.4**2 + 1.8**2) / 2, rel=1e-5)
-
-
-def test_the_total_weighs_values_and_rewards_entropy() -> None:
-    one = [torch.tensor(number) for number in (0.5, 2.0, 3.0, 9.0, 9.0)]
-    assert Losses(*one).total(PPOConfig(value_weight=0.25), 0.1).item() == pytest.approx(0.5 + 0.5 - 0.3)
-
-
-# A whole update, by the second implementation.
 
 REFERENCE: dict[str, tuple[dict[str, Any], float, float, float]] = {
     # settings; then the learning rate and the entropy weight at the progress that comes last
@@ -359,9 +221,7 @@ def test_without_a_target_no_divergence_ends_an_update(monkeypatch: pytest.Monke
 def test_a_loss_that_is_no_number_is_an_error_and_changes_nothing() -> None:
     ppo = fixed(torch.zeros(2, 9), [math.nan, 0.0])
     ppo.updates = 17
-    with pytest.raises(
-        LearningError, match=r"nan in update 17: training has diverged.*learner\.learning_rate"
-    ):
+    with pytest.raises(LearningError, match=r"nan in update 17: training has diverged.*learner\.learning_rate"):
         ppo.step(two_rows(), 0.0)
     assert torch.equal(ppo.network.logits, torch.zeros(2, 9))
     assert not ppo.optimizer.state
@@ -383,9 +243,6 @@ def test_weights_that_are_fixed_stay_and_those_without_gradient_are_passed_over(
     assert (after["policy"] != before["policy"]).any()
     for name in ("value", "unused"):
         np.testing.assert_array_equal(after[name], before[name])
-
-
-# What the network thinks of older decisions, how workers play, and what a checkpoint holds.
 
 
 @pytest.mark.parametrize("rows_at_once", [7, 40, 2048])
@@ -453,88 +310,12 @@ def test_all_work_is_done_on_one_thread_of_torch() -> None:
     assert seen == [1, 1, 1, 1]
 
 
-def states_apart(**settings: Any) -> Iterator[PPO]:
-    """Learners with other weights, which have learned other things."""
-    for seed in (1, 2):
-        ppo = linear(seed, epochs=2, minibatch_size=8, learning_rate=0.05, **settings)
-        ppo.learn(PlainView(some_rows(16, seed)), 0.1)
-        yield ppo
+def test_parts_are_learned_from_at_once_by_as_many_threads() -> None:
+    network, meeting = LinearNetwork(), threading.Barrier(3, timeout=30)
 
+    def meet(*_: object) -> None:
+        meeting.wait()  # passes only where three are there at once
 
-def test_a_restored_learner_goes_on_as_the_one_that_was_saved() -> None:
-    one, other = states_apart()
-    one.learn(PlainView(some_rows(16, 5)), 0.2)
-    state = one.state()
-    json.dumps(state.document, allow_nan=False)
-    assert weights_digest(other.network) != weights_digest(one.network)
-    other.restore(state)
-    assert (other.updates, weights_digest(other.network)) == (2, weights_digest(one.network))
-    views = [PlainView(some_rows(16, 6)) for _ in range(2)]
-    reports = [ppo.learn(view, 0.3) for ppo, view in zip((one, other), views, strict=True)]
-    assert weights_digest(other.network) == weights_digest(one.network)
-    assert reports[0] == reports[1]
-    assert views[0].asked == views[1].asked
-
-
-def test_a_state_is_a_copy() -> None:
-    one, other = states_apart()
-    digest = weights_digest(one.network)
-    state = one.state()
-    moments = {name: tensor.clone() for name, tensor in state.tensors["optimizer"].items()}
-    assert moments
-    one.learn(PlainView(some_rows(16, 5)), 0.2)
-    other.restore(state)
-    other.learn(PlainView(some_rows(16, 5)), 0.2)
-    assert weights_digest(other.network) == weights_digest(one.network) != digest
-    for name, tensor in state.tensors["optimizer"].items():
-        assert torch.equal(tensor, moments[name]), name
-
-
-def test_a_new_learner_has_a_state_too() -> None:
-    one, other = linear(1), linear(2)
-    other.restore(one.state())
-    assert (other.updates, weights_digest(other.network)) == (0, weights_digest(one.network))
-
-
-@pytest.mark.parametrize(
-    ("group", "name", "problem"),
-    [
-        ("model", None, "without the model's tensors"),
-        ("optimizer", None, "without the optimizer's tensors"),
-        (None, "optimizer", "without the document's optimizer"),
-        (None, "updates", "without the document's updates"),
-    ],
-)
-def test_what_a_state_lacks_is_named_and_nothing_is_changed(
-    group: str | None, name: str | None, problem: str
-) -> None:
-    one, other = states_apart()
-    state, digest = one.state(), weights_digest(other.network)
-    assert isinstance(state.document, dict)
-    tensors = {key: entries for key, entries in state.tensors.items() if key != group}
-    document = {key: entry for key, entry in state.document.items() if key != name}
-    with pytest.raises(CheckpointError, match=f"no state of a PPO learner: it comes {problem}"):
-        other.restore(State(tensors, document))
-    assert (other.updates, weights_digest(other.network)) == (1, digest)
-
-
-@pytest.mark.parametrize("document", [None, [], "ppo"])
-def test_a_state_without_a_document_is_refused(document: Any) -> None:
-    with pytest.raises(CheckpointError, match="the document's optimizer, the document's updates"):
-        linear().restore(State(linear().state().tensors, document))
-
-
-@pytest.mark.parametrize("updates", ["3", None, 1.5, True, -1])
-def test_a_number_of_updates_that_is_none_is_refused(updates: Any) -> None:
-    ppo = linear()
-    state = ppo.state()
-    assert isinstance(state.document, dict)
-    with pytest.raises(CheckpointError, match=f"with {updates!r} for its number of updates"):
-        ppo.restore(State(state.tensors, state.document | {"updates": updates}))
-
-
-def test_the_state_of_another_network_is_refused() -> None:
-    ppo = linear()
-    other = fixed(torch.zeros(2, 9), [0.0, 0.0])
-    with pytest.raises(CheckpointError, match="made by another network"):
-        ppo.restore(other.state())
+    network.register_forward_hook(meet)
+    ppo = PPO(network, GAME, PPOConfig(minibatch_size=12, epochs=1), parts=3, threads=3)
+    ppo.learn(PlainView(some_rows(12)), 0.0)
