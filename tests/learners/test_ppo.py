@@ -221,7 +221,9 @@ def test_without_a_target_no_divergence_ends_an_update(monkeypatch: pytest.Monke
 def test_a_loss_that_is_no_number_is_an_error_and_changes_nothing() -> None:
     ppo = fixed(torch.zeros(2, 9), [math.nan, 0.0])
     ppo.updates = 17
-    with pytest.raises(LearningError, match=r"nan in update 17: training has diverged.*learner\.learning_rate"):
+    with pytest.raises(
+        LearningError, match=r"nan in update 17: training has diverged.*learner\.learning_rate"
+    ):
         ppo.step(two_rows(), 0.0)
     assert torch.equal(ppo.network.logits, torch.zeros(2, 9))
     assert not ppo.optimizer.state

@@ -26,8 +26,8 @@ def test_every_preset_makes_its_game_and_its_network(name: str) -> None:
     assert source.about.endswith(".")
     spec = config.env.make(batch=1, seed=0).spec
     assert sum(weight.numel() for weight in build_network(config.model, spec, 0).parameters()) > 0
-    assert config.parallel.num_workers != "auto"
-    assert config.run.learner_threads != "auto"
+    assert config.placed().parallel.num_workers != "auto"
+    assert config.placed().run.learner_threads != "auto"
     assert config.run.steps or config.run.minutes
 
 

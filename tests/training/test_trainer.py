@@ -35,7 +35,9 @@ from keisei.runs.metric_names import TAGS
 from keisei.runs.rows import EvaluationRow, GameRow, RatingRow
 from keisei.training.callbacks import Callback, StopTraining
 from keisei.training.events import Counters, Ended, Started, Update
-from keisei.training.self_play import Pace, self_play
+from keisei.training.loop import Pace
+from keisei.training.regimes import regime_of
+from keisei.training.self_play import self_play
 from keisei.training.trainer import Trainer, TrainResult
 
 STABLE_BASELINES = {

@@ -36,6 +36,10 @@ class Report:
         return sum(known) / len(known) if known else math.nan
 
 
+NOTHING_LEARNED = Report({})
+"""Of a turn whose experience holds no decision with a known outcome."""
+
+
 class Learner(Protocol[View_contra]):
     """Makes weights better. Each regime has its own kind."""
 

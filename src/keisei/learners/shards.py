@@ -15,11 +15,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import TypeVar
 
-import torch
 from torch import Tensor
 
 from keisei.experience.rollout import Minibatch
-from keisei.machine.torch_threads import single_threaded
+from keisei.machine.torch_threads import single_threaded, stay_on_one_thread
 
 __all__ = ["Shards", "added", "split"]
 
@@ -61,14 +60,8 @@ class Shards:
     def _threads(self) -> ThreadPoolExecutor:
         """Those beside the caller's. They are started when they are first needed."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads - 1, "learner", initializer=_stay_on_one_core)
+            self._pool = ThreadPoolExecutor(self.threads - 1, "learner", initializer=stay_on_one_thread)
         return self._pool
-
-
-def _stay_on_one_core() -> None:
-    # At its first use of torch, a thread takes the number that any thread has set last. So that comes first here.
-    torch.get_num_threads()
-    torch.set_num_threads(1)
 
 
 def split(batch: Minibatch, parts: int) -> list[Minibatch]:

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
 
 from keisei.errors import ConfigError
 from keisei.machine.torch_threads import single_threaded
@@ -207,7 +208,8 @@ class _End(NamedTuple):
 
 class _LearnerClock:
     """Notes when each part of a gradient step ends; the next one begins there, so that no time is lost. Where
-    several threads share a minibatch, it follows the first, which waits for the others before the optimiser's step."""
+    several threads share a minibatch, it follows the first, which waits for the others before the optimiser's step.
+    Where that one takes several parts of a minibatch, a part's backward pass ends with its last gradient."""
 
     def __init__(self, parts: Parts, *, compiled: bool) -> None:
         """Where the network is ``compiled``, its hooks are kept out of that."""
@@ -221,6 +223,7 @@ class _LearnerClock:
         self._on_cuda = next(self._learner.network.parameters()).is_cuda
         self._thread = threading.get_ident()
         self._ends: list[_End] = []
+        self._last_gradient: _End | None = None
         self._elapsed = self._busy = 0.0
         self.seconds: defaultdict[str, float] = defaultdict(float)
         """By the fields of ``LearnerTime``."""
@@ -232,6 +235,7 @@ class _LearnerClock:
         hooks = [
             network.register_forward_pre_hook(uncompiled(lambda *_: self._end_in_training("unpacking"))),
             network.register_forward_hook(uncompiled(self._after_forward)),
+            *self._weight_hooks(),
             optimizer.register_step_pre_hook(lambda *_: self._end("backward")),
             optimizer.register_step_post_hook(lambda *_: self._end("stepping")),
         ]
@@ -240,6 +244,11 @@ class _LearnerClock:
         finally:
             for hook in hooks:
                 hook.remove()
+
+    def _weight_hooks(self) -> Iterator[RemovableHandle]:
+        for weight in self._learner.network.parameters():
+            if weight.requires_grad:
+                yield weight.register_hook(self._on_weight)  # type: ignore[no-untyped-call]
 
     def end_of_update(self) -> None:
         """Sort what was noted into the span that the loop has just written down for learning."""
@@ -268,8 +277,11 @@ class _LearnerClock:
 
     def _end_in_training(self, part: str) -> None:
         """V-trace asks the network too, while experience is prepared."""
-        if self._learner.network.training:
-            self._end(part)
+        if not self._learner.network.training:
+            return
+        if part == "unpacking" and self._ends and self._ends[-1].part == "losses" and self._last_gradient:
+            self._ends.append(self._last_gradient)  # of the part before, in the same minibatch
+        self._end(part)
 
     def _after_forward(self, network: Any, inputs: Any, outputs: tuple[Tensor, ...]) -> None:
         self._end_in_training("forward")
@@ -281,3 +293,7 @@ class _LearnerClock:
         """The first gradient to come back ends the losses; the backward pass of the network begins."""
         if threading.get_ident() == self._thread and self._ends[-1].part == "forward":
             self._end("losses")
+
+    def _on_weight(self, gradient: Tensor) -> None:
+        if threading.get_ident() == self._thread:
+            self._last_gradient = _End("backward", time.monotonic(), time.process_time())

@@ -14,7 +14,7 @@ import torch
 
 from keisei.experience.rollout import ExperienceBuffer
 from keisei.games.contract import Game, GameSpec
-from keisei.learners.contract import Learner
+from keisei.learners.contract import NOTHING_LEARNED, Learner
 from keisei.learners.ppo import PPO
 from keisei.policies.contract import Policy
 from keisei.policies.networks import ActorCritic, build_network
@@ -39,7 +39,7 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
         leases = parts.buffer.take(experiences.slabs)
         parts.manager.release_experiences(keep=leases)
         laps.lap("prepare")
-        report = parts.learner.learn(parts.buffer.view(), progress)
+        report = parts.learner.learn(parts.buffer.view(), progress) if parts.buffer.due() else NOTHING_LEARNED
         laps.lap("learn")
         parts.publisher.publish(parts.learner.behaviour(progress), report)
         laps.lap("publish")
