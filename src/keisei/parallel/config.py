@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from keisei.config import Settings
 from keisei.errors import ConfigError
 from keisei.games import Game, GameSpec, make_game
-from keisei.games.registry import takes_option
+from keisei.games.registry import DEFAULT_GAME, takes_option
 from keisei.policies.seating import Seating
 
 MAX_WORKERS = 512
@@ -26,7 +26,7 @@ def usable_cores() -> int:
 class EnvConfig(Settings):
     """What is played."""
 
-    game: str = "shogi"
+    game: str = DEFAULT_GAME
     """A name that ``make_game`` knows."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Further options of the game."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from keisei.config import parse_settings
 from keisei.errors import ConfigError, RunError
+from keisei.games.registry import DEFAULT_GAME
 from keisei.learners.ppo import PPOConfig
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.config import EnvConfig, ParallelConfig
@@ -70,7 +71,7 @@ class TrainingReport:
         return not self.differences
 
 
-def small_config(game: str = "shogi", workers: int = 2, games: int = 16, seed: int = 0) -> TrainConfig:
+def small_config(game: str = DEFAULT_GAME, workers: int = 2, games: int = 16, seed: int = 0) -> TrainConfig:
     """A run whose updates take a fraction of a second."""
     return TrainConfig(
         env=EnvConfig(game=game),

@@ -21,6 +21,7 @@ from typing import Literal
 
 from keisei.errors import NoWorkersError
 from keisei.experience.collected import Experiences
+from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import resident_bytes
@@ -45,7 +46,7 @@ SETTLE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class SoakSettings:
-    game: str = "shogi"
+    game: str = DEFAULT_GAME
     workers: int = 4
     games: int = 16
     """In each worker."""

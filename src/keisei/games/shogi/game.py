@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from keisei.config import Settings, parse_settings
@@ -23,7 +24,9 @@ from keisei.games.contract import (
     out_array,
 )
 from keisei.games.saved import digest_of, unwrap, wrap
+from keisei.games.shogi import lookahead
 from keisei.games.shogi.board import Board
+from keisei.games.shogi.match_records import KifFormat
 from keisei.games.shogi.sfen import STARTING_SFEN, native_position, parse_sfen
 from keisei.native import core
 
@@ -165,6 +168,13 @@ class ShogiGame:
         final = FinalRows(final_game[:finished], final_seat[:finished], final_packed[:finished].copy())
         return Step(rewards, terminated, truncated, ending, scores, plies, final)
 
+    def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        """See ``keisei.games.lookahead``. Repetition, the 27-point rule and the limit of plies are not seen."""
+        return lookahead.grab(self._packed_rows(selected), keys)
+
+    def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        return lookahead.search(self._packed_rows(selected), depth, keys)
+
     def save(self) -> bytes:
         return wrap(self._digest, self._core.save())
 
@@ -174,6 +184,10 @@ class ShogiGame:
                 f"saved state does not fit a batch of {self.batch} Shogi games; was it made by a batch of "
                 f"another size?"
             )
+
+    def _packed_rows(self, selected: IntArray | None) -> ByteArray:
+        packed = self.pack()
+        return packed if selected is None else packed[selected]
 
     def _refuse(self, row: int, action: int) -> None:
         board = Board.from_packed(self.pack()[row].tobytes())
@@ -195,4 +209,7 @@ def _spec(options: ShogiOptions) -> GameSpec:
         zero_sum=options.zero_sum,
         max_plies=options.max_plies,
         endings=core.ENDINGS,
+        plane_actions=True,
+        looks_ahead=True,
+        record_format=KifFormat(),
     )

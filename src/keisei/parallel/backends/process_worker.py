@@ -7,11 +7,13 @@ from multiprocessing.connection import Connection
 
 import torch
 
-from keisei.games.shogi import game as _shogi  # noqa: F401  (imported once, for all workers to come)
+from keisei.games.registry import import_built_in_games
 from keisei.machine.freed_memory import keep_freed_memory
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.plan import WorkerMemory, WorkerPlan
+
+import_built_in_games()  # once, for all workers to come
 
 
 def worker_main(plan_json: str, memory: WorkerMemory, connection: Connection) -> None:
