@@ -46,7 +46,7 @@ nb::bytes to_bytes(const void* from, std::size_t size) { return nb::bytes(static
 Position unpacked(const nb::bytes& packed, Clock& clock) {
     Position p;
     if (const char* rule = p.unpack(bytes_of(packed, PACKED_BYTES, "a packed position"), clock)) throw PositionError(rule);
-    p.fill_board();
+    p.fill_key();
     return p;
 }
 
@@ -59,7 +59,7 @@ u64 interruptible_perft(Position& p, int depth) {
         return perft(p, depth);
     }
     MoveList list;
-    generate(p, p.checkers(), list);
+    generate(p, list);
     u64 nodes = 0;
     for (const Move m : list) {
         const int captured = p.play(m);
@@ -93,7 +93,7 @@ class Line {
 
     MoveList legal_moves() const {
         MoveList list;
-        generate(position_, position_.checkers(), list);
+        generate(position_, list);
         return list;
     }
     bool is_legal(int m) const {
@@ -170,13 +170,13 @@ int expand(Array<const u8> packed, int max_plies, nb::object observations, nb::o
         Position p;
         Clock clock;
         if (p.unpack(in + row * PACKED_BYTES, clock)) return int(row);
-        const Bitboard checkers = p.checkers();
-        if (planes) write_planes(p, clock, bool(checkers), max_plies, planes + row * OBSERVATION_BYTES);
+        const AttackCounts enemy = attack_counts(p, ~p.turn());
+        if (planes) write_planes(p, clock, enemy, max_plies, planes + row * OBSERVATION_BYTES);
         if (mask) {
             bool* const out = mask + row * ACTIONS;
             std::memset(out, 0, ACTIONS);
             ActionMask sink{out};
-            generate(p, checkers, sink);
+            generate(p, threats(p, enemy), sink);
         }
     }
     return -1;
@@ -228,7 +228,7 @@ int choose(Array<const u8>& packed, Array<const u64>& keys, Array<int>& actions,
         Position p;
         Clock clock;
         if (p.unpack(in + row * PACKED_BYTES, clock)) return int(row);
-        p.fill_board();
+        p.fill_key();
         const Choice choice = player(p, key[row]);
         if (choice.move == NO_MOVE) return int(row);
         action[row] = action_of(p.turn(), choice.move);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actions.h"
-#include "position.h"
+#include "attacked.h"
 
 namespace keisei {
 
@@ -43,36 +43,75 @@ struct MoveCount {
     void drops(PieceType, Bitboard to) { size += to.count(); }
 };
 
-// Moves with their action numbers, written where the caller keeps them.
+constexpr int WRITE_AHEAD = 4;
+
+// Calls write(i, square) for the i-th square of a set, and gives how many there are. It writes four at a time, and so
+// up to four more than there are, some square or other: how many squares a piece reaches nobody foretells, and each
+// loop that ends unforeseen costs more than a few writes that the next ones cover.
+template <typename Write>
+inline int write_squares(Bitboard set, Write write) {
+    int at = 0;
+#if defined(__POPCNT__)
+    for (u64 word = set.lo; word; at += WRITE_AHEAD)
+        for (int i = 0; i < WRITE_AHEAD; ++i, word &= word - 1) write(at + i, std::countr_zero(word));
+    const int low = std::popcount(set.lo);
+    at = low;
+    for (u64 word = set.hi; word; at += WRITE_AHEAD)
+        for (int i = 0; i < WRITE_AHEAD; ++i, word &= word - 1) write(at + i, 63 + (std::countr_zero(word) & 31));
+    return low + std::popcount(set.hi);
+#else
+    for_each(set, [&](int square) { write(at++, square); });  // to count them would cost more than it saves
+    return at;
+#endif
+}
+
+// Moves with their action numbers, written where the caller keeps them, with room for WRITE_AHEAD more.
 struct ActionList {
     Move* moves;
     u16* actions;
     int size = 0;
 
+    ActionList(Move* moves, u16* actions) : moves(moves), actions(actions) {}
+
     template <Color Us>
     void board_moves(int from, Bitboard to, bool promote) {
         const Move base = board_move(from, 0, promote);
         const u16 extra = promote ? PROMOTION_ACTION : 0;
-        for_each(to, [&](int square) { add(Move(base | square), u16(board_action<Us>(from, square) + extra)); });
+        add(to, [&](int square) { return Move(base | square); },
+            [&](int square) { return u16(board_action<Us>(from, square) + extra); });
     }
     template <Color Us>
     void pawn_moves(Bitboard to, bool promote) {
         const u16 extra = promote ? PROMOTION_ACTION : 0;  // a pawn moves in direction 0
-        for_each(to, [&](int square) {
-            add(board_move(square - PAWN_STEP<Us>, square, promote), u16(seen_by(Us, square) + extra));
-        });
+        add(to, [&](int square) { return board_move(square - PAWN_STEP<Us>, square, promote); },
+            [&](int square) { return u16(seen_by(Us, square) + extra); });
     }
+    // Most pieces may be dropped on the same squares, which are then listed once.
     template <Color Us>
     void drops(PieceType t, Bitboard to) {
+        if (to != listed_) {
+            count_ = write_squares(to, [&](int i, int square) { squares_[i] = u16(square); });
+            listed_ = to;
+        }
         const Move base = drop_move(t, 0);
-        for_each(to, [&](int square) { add(Move(base | square), drop_action<Us>(t, square)); });
+        const u16 first = drop_action<Us>(t, 0);
+        for (int i = 0; i < count_; ++i) moves[size + i] = Move(base | squares_[i]);
+        for (int i = 0; i < count_; ++i) actions[size + i] = u16(Us == BLACK ? first + squares_[i] : first - squares_[i]);
+        size += count_;
     }
 
   private:
-    void add(Move m, u16 action) {
-        moves[size] = m;
-        actions[size++] = action;
+    template <typename MoveTo, typename ActionTo>
+    void add(Bitboard to, MoveTo move_to, ActionTo action_to) {
+        size += write_squares(to, [&](int i, int square) {
+            moves[size + i] = move_to(square);
+            actions[size + i] = action_to(square);
+        });
     }
+
+    Bitboard listed_;
+    int count_ = 0;
+    u16 squares_[SQUARES + WRITE_AHEAD];
 };
 
 // A mask of all actions, of which those that are legal become true.
@@ -116,7 +155,8 @@ bool is_pawn_drop_mate(const Position& p, int square) {
 template <Color Us, typename Sink>
 class Generator {
   public:
-    Generator(const Position& p, Bitboard checkers, Sink& sink) : p_(p), checkers_(checkers), sink_(sink) {}
+    Generator(const Position& p, const Threats& threats, Sink& sink)
+        : p_(p), unsafe_(threats.unsafe), checkers_(threats.checkers), sink_(sink) {}
 
     void run() {
         king_moves();
@@ -137,12 +177,7 @@ class Generator {
 
     void king_moves() {
         const int king = p_.king(Us);
-        const Bitboard others = p_.occupied() ^ Bitboard::of(king);
-        Bitboard safe;
-        for_each(and_not(steps(Us, KING, king), p_.of(Us)), [&](int to) {
-            if (!p_.attacked(Them, to, others)) safe |= Bitboard::of(to);
-        });
-        sink_.template board_moves<Us>(king, safe, false);
+        sink_.template board_moves<Us>(king, and_not(steps(Us, KING, king), p_.of(Us) | unsafe_), false);
     }
 
     void piece_moves(Bitboard target) {
@@ -204,26 +239,32 @@ class Generator {
     }
 
     const Position& p_;
-    const Bitboard checkers_;
+    const Bitboard unsafe_, checkers_;
     Sink& sink_;
     Bitboard target_, pinned_;
 };
 
 template <typename Sink>
-void generate(const Position& p, Bitboard checkers, Sink& sink) {
-    if (p.turn() == BLACK) Generator<BLACK, Sink>(p, checkers, sink).run();
-    else Generator<WHITE, Sink>(p, checkers, sink).run();
+void generate(const Position& p, const Threats& threats, Sink& sink) {
+    if (p.turn() == BLACK) Generator<BLACK, Sink>(p, threats, sink).run();
+    else Generator<WHITE, Sink>(p, threats, sink).run();
+}
+
+template <typename Sink>
+void generate(const Position& p, Sink& sink) {
+    if (p.turn() == BLACK) Generator<BLACK, Sink>(p, threats_to<BLACK>(p), sink).run();
+    else Generator<WHITE, Sink>(p, threats_to<WHITE>(p), sink).run();
 }
 
 inline u64 perft(Position& p, int depth) {
     if (depth == 0) return 1;
     if (depth == 1) {
         MoveCount count;
-        generate(p, p.checkers(), count);
+        generate(p, count);
         return u64(count.size);
     }
     MoveList list;
-    generate(p, p.checkers(), list);
+    generate(p, list);
     u64 nodes = 0;
     for (const Move m : list) {
         const int captured = p.play(m);

@@ -1,6 +1,7 @@
 #include "position.h"
 
 #include "randomness.h"
+#include "spread.h"
 
 namespace keisei {
 namespace {
@@ -147,6 +148,12 @@ const char* Position::unpack(const u8* in, Clock& clock) {
     if ((slice[0] & slice[1] & slice[2] & slice[3]) || and_not(slice[4], by_type_[OCCUPIED]))
         return "a piece code is no piece";
 
+    for (int i = 0; i < 5; ++i) {
+        u8 bit[SPREAD_BYTES];
+        spread<false>(slice[i], bit);
+        for (int square = 0; square < SQUARES; ++square) board_[square] = u8(board_[square] | bit[square] << i);
+    }
+
     int shift = 0;
     for (const Color c : {BLACK, WHITE})
         for (int t = PAWN; t <= GOLD; ++t) {
@@ -163,14 +170,9 @@ const char* Position::unpack(const u8* in, Clock& clock) {
     return broken_rule(STRICT);
 }
 
-void Position::fill_board() {
+void Position::fill_key() {
     key_ = turn_ == WHITE ? ZOBRIST.turn : 0;
-    for (int t = PAWN; t < PIECE_TYPES; ++t)
-        for_each(by_type_[t], [&](int square) {
-            const int piece = make_piece(by_color_[WHITE].has(square) ? WHITE : BLACK, PieceType(t));
-            board_[square] = u8(piece);
-            key_ ^= ZOBRIST.piece[piece][square];
-        });
+    for_each(occupied(), [&](int square) { key_ ^= ZOBRIST.piece[board_[square]][square]; });
     for (const Color c : {BLACK, WHITE})
         for (int t = PAWN; t <= GOLD; ++t) key_ ^= ZOBRIST.hand[c][t][hand_[c][t]];
 }

@@ -27,7 +27,7 @@ class Position {
     std::string set(const u8* board, const u8* hands, Color turn, Rules rules = STRICT);
     const char* broken_rule(Rules rules) const;
 
-    const u8* board() const { return board_; }
+    const u8* board() const { return board_; }  // 96 bytes, of which 81 are squares
     int piece(int square) const { return board_[square]; }
     int hand(Color c, PieceType t) const { return hand_[c][t]; }
     bool has_hand(Color c) const;
@@ -35,8 +35,8 @@ class Position {
     int king(Color c) const { return king_[c]; }
     u64 key() const { return key_; }
     Bitboard occupied() const { return by_type_[OCCUPIED]; }
-    Bitboard of(Color c) const { return by_color_[c]; }
-    Bitboard of(PieceType t) const { return by_type_[t]; }
+    const Bitboard& of(Color c) const { return by_color_[c]; }
+    const Bitboard& of(PieceType t) const { return by_type_[t]; }
     Bitboard of(Color c, PieceType t) const { return by_color_[c] & by_type_[t]; }
     Bitboard golds(Color c) const { return by_color_[c] & by_type_[GOLDS]; }
 
@@ -58,9 +58,9 @@ class Position {
 
     void pack(const Clock& clock, u8* out) const;
     // Gives the rule that is broken, or nullptr. A position that breaks one is left unusable. What is
-    // unpacked can generate moves; `fill_board` makes it ready to play them.
+    // unpacked can generate moves and be seen; `fill_key` makes it ready to play them.
     const char* unpack(const u8* in, Clock& clock);
-    void fill_board();
+    void fill_key();
 
   private:
     void clear();
@@ -70,7 +70,7 @@ class Position {
 
     Bitboard by_type_[16];
     Bitboard by_color_[2];
-    u8 board_[SQUARES];
+    u8 board_[96];  // a code for each square, and none beyond them: read as whole vectors
     u8 hand_[2][HAND_TYPES + 1];
     u8 king_[2];
     Color turn_;

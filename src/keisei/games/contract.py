@@ -219,8 +219,7 @@ def out_array(out: Array | None, shape: tuple[int, ...], dtype: Any, method: str
         not isinstance(out, np.ndarray)
         or out.shape != shape
         or out.dtype != dtype
-        or not out.flags.c_contiguous
-        or not out.flags.writeable
+        or not out.flags.carray  # contiguous, aligned and writeable, in one look
     ):
         found = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise GameError(
