@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <stdexcept>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
 
 #include "batch.h"
 #include "gather.h"
@@ -249,13 +252,19 @@ int search_all(Array<const u8> packed, int depth, Array<const u64> keys, Array<i
                   [depth](Position& p, u64 key) { return search(p, depth, key); });
 }
 
-bool cpu_has_avx2() {
+// Those of the instruction sets that builds of the core are made for which this processor has.
+nb::list cpu_features() {
+    nb::list found;
 #if defined(__x86_64__) && defined(__GNUC__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
-           __builtin_cpu_supports("bmi");
-#else
-    return false;
+    if (__builtin_cpu_supports("avx2")) found.append("avx2");  // where the system saves its registers, too
+    if (__builtin_cpu_supports("bmi")) found.append("bmi1");
+    if (__builtin_cpu_supports("bmi2")) found.append("bmi2");
+    if (__builtin_cpu_supports("popcnt")) found.append("popcnt");
+    // Not all compilers know this name. Without it, lzcnt runs as bsr and gives another number, and nothing fails.
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid(0x80000001, &a, &b, &c, &d) && (c & 1u << 5)) found.append("lzcnt");
 #endif
+    return found;
 }
 
 nb::tuple names(const char* const* first, int count) {
@@ -504,5 +513,5 @@ NB_MODULE(KEISEI_MODULE, m) {
           "seat"_a, "out"_a);
     m.def("grab", &grab_all, "packed"_a, "keys"_a, "actions"_a, "scores"_a, "nodes"_a);
     m.def("search", &search_all, "packed"_a, "depth"_a, "keys"_a, "actions"_a, "scores"_a, "nodes"_a);
-    m.def("cpu_has_avx2", &cpu_has_avx2);
+    m.def("cpu_features", &cpu_features);
 }
