@@ -61,10 +61,10 @@ void Batch::restart(Game& game, u64 index, u32 episode) const {
 // Legal moves, check and material of the position that a game has come to.
 void Batch::refresh(Game& game) const {
     game.enemy = attack_counts(game.position, ~game.position.turn());
-    const Threats now = threats(game.position, game.enemy);
+    const Bitboard checking = checkers(game.position, game.enemy);
     ActionList list(game.moves, game.actions);
-    generate(game.position, now, list);
-    game.in_check = bool(now.checkers);
+    generate(game.position, checking, list, game.enemy);
+    game.in_check = bool(checking);
     game.legal_count = list.size;
     game.material = options_.rewards.material != 0 ? game.position.material() : 0;
 }

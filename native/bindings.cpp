@@ -62,7 +62,7 @@ u64 interruptible_perft(Position& p, int depth) {
         return perft(p, depth);
     }
     MoveList list;
-    generate(p, list);
+    generate(p, p.checkers(), list);
     u64 nodes = 0;
     for (const Move m : list) {
         const int captured = p.play(m);
@@ -96,7 +96,7 @@ class Line {
 
     MoveList legal_moves() const {
         MoveList list;
-        generate(position_, list);
+        generate(position_, position_.checkers(), list);
         return list;
     }
     bool is_legal(int m) const {
@@ -179,7 +179,7 @@ int expand(Array<const u8> packed, int max_plies, nb::object observations, nb::o
             bool* const out = mask + row * ACTIONS;
             std::memset(out, 0, ACTIONS);
             ActionMask sink{out};
-            generate(p, threats(p, enemy), sink);
+            generate(p, checkers(p, enemy), sink, enemy);
         }
     }
     return -1;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attacks.h"
+#include "bitboard_pair.h"
 
 namespace keisei {
 
@@ -35,9 +36,11 @@ class Position {
     int king(Color c) const { return king_[c]; }
     u64 key() const { return key_; }
     Bitboard occupied() const { return by_type_[OCCUPIED]; }
-    const Bitboard& of(Color c) const { return by_color_[c]; }
-    const Bitboard& of(PieceType t) const { return by_type_[t]; }
+    Bitboard of(Color c) const { return by_color_[c]; }
+    Bitboard of(PieceType t) const { return by_type_[t]; }
     Bitboard of(Color c, PieceType t) const { return by_color_[c] & by_type_[t]; }
+    Pair pair_of(Color c) const { return as_pair(by_color_[c]); }
+    Pair pair_of(int type) const { return as_pair(by_type_[type]); }
     Bitboard golds(Color c) const { return by_color_[c] & by_type_[GOLDS]; }
 
     // The pieces of one side that attack a square, with `occupied` in place of what stands on the board.

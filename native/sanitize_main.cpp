@@ -86,8 +86,8 @@ void exercise(const Position& p, const Clock& clock) {
     MoveList list;
     MoveCount count;
     const AttackCounts enemy = attack_counts(p, ~p.turn());
-    generate(p, list);
-    generate(p, threats(p, enemy), count);
+    generate(p, p.checkers(), list);
+    generate(p, checkers(p, enemy), count, enemy);
     need(list.size == count.size, "the moves and their count differ");
     std::vector<u8> planes(OBSERVATION_BYTES, 7);
     write_planes(p, clock, enemy, 512, planes.data());
@@ -105,7 +105,7 @@ void play_and_undo(Position p) {
     const std::string before = packed_bytes(p, {});
     const u64 key = p.key();
     MoveList list;
-    generate(p, list);
+    generate(p, p.checkers(), list);
     for (const Move m : list) {
         const int captured = p.play(m);
         need(p.broken_rule(STRICT) == nullptr, "a legal move leads to an impossible position");
@@ -155,7 +155,7 @@ void need_same_row(const Arena& arena, int row, int max_plies) {
     const u8* const expected = arena.observations.data() + std::size_t(row) * OBSERVATION_BYTES;
     need(std::memcmp(planes.data(), expected, OBSERVATION_BYTES) == 0, "unpacking gives other planes");
     MoveList list;
-    generate(p, threats(p, enemy), list);
+    generate(p, checkers(p, enemy), list, enemy);
     const bool* const legal = arena.legal.get() + std::size_t(row) * ACTIONS;
     int marked = 0;
     for (int action = 0; action < ACTIONS; ++action) marked += legal[action];
@@ -276,7 +276,7 @@ std::string taking_back() {
         history.restart(p, false);
         for (int ply = 0; ply < 200; ++ply, ++plies) {
             MoveList list;
-            generate(p, list);
+            generate(p, p.checkers(), list);
             if (list.size == 0) break;
             if (ply % 20 == 0) play_and_undo(p);
             const Move m = list.moves[random.below(list.size)];
@@ -365,7 +365,7 @@ std::string any_boards() {
         if (!p.set(board.data(), hands.data(), Color(random.below(2)), COMPOSED).empty()) continue;
         ++accepted;
         MoveList list;
-        generate(p, list);
+        generate(p, p.checkers(), list);
         for (const Move m : list) p.undo(m, p.play(m));
         p.can_declare_win();
         p.material();
@@ -445,7 +445,7 @@ std::string draws() {
 // The same search without anything clever.
 int plain_negamax(Position& p, int depth, int ply) {
     MoveList list;
-    generate(p, list);
+    generate(p, p.checkers(), list);
     if (list.size == 0) return ply - MATE;
     if (depth == 0) return p.turn() == BLACK ? p.material() : -p.material();
     int best = -MATE;
@@ -464,7 +464,7 @@ std::string searches() {
         Position p = from_sfen(START);
         for (int ply = 0; ply < 120; ++ply) {
             MoveList list;
-            generate(p, list);
+            generate(p, p.checkers(), list);
             if (list.size == 0) break;
             const int depth = list.size < 60 && random.below(20) == 0 ? 2 : 1;
             const u64 key = p.key();
