@@ -136,7 +136,7 @@ def test_games_are_written_as_kif(tmp_path: Path, make_run: Callable[..., RunDir
         (["a", "--opponent", "four"], "was trained on connect"),
         (["a@11"], "has no checkpoint 11"),
         (["a", "--games", "7"], "play 8, not 7"),
-        (["a", "--records", "records"], "a format of Shogi, and this run plays tictactoe"),
+        (["a", "--records", "records"], "tictactoe has no format for records"),
     ],
 )
 def test_errors_are_one_message(

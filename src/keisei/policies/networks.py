@@ -210,15 +210,13 @@ _BUILT_IN = {
     "residual": f"{__name__}:ResidualNet",
     "slim": "keisei.policies.slim_network:SlimNet",
 }
-_PLANE_GAMES = frozenset({"shogi"})
-"""Games with several kinds of action for a square that number them kind · squares + square."""
 _SEEDING = threading.Lock()
 
 
 def _acts_on_planes(config: ModelConfig, spec: GameSpec) -> bool:
     squares = spec.observation.size // spec.observation.shape[0]
     if config.policy_head == "auto":
-        return spec.num_actions == squares or spec.name in _PLANE_GAMES
+        return spec.num_actions == squares or spec.plane_actions
     if config.policy_head == "planes" and spec.num_actions % squares:
         raise ConfigError(
             f"policy_head 'planes' needs a whole number of actions for each of the {squares} squares; "

@@ -20,6 +20,7 @@ from typing import Any
 
 from keisei.config import parse_settings
 from keisei.errors import ConfigError, RunError
+from keisei.games.registry import DEFAULT_GAME
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.parallel_manager import ParallelManager
@@ -77,7 +78,7 @@ class TrainingReport:
         return not self.differences
 
 
-def small_config(game: str = "shogi", tables: int = 3, games: int = 16, seed: int = 0) -> TrainConfig:
+def small_config(game: str = DEFAULT_GAME, tables: int = 3, games: int = 16, seed: int = 0) -> TrainConfig:
     """A run whose updates take a fraction of a second."""
     return TrainConfig(
         env=EnvConfig(game=game),

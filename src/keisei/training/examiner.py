@@ -9,7 +9,7 @@ from typing import Any
 
 from keisei.errors import CheckpointError, CheckpointWriteError, RunDatabaseError
 from keisei.evaluation.matches import MatchResult, Player, PlayerLike, play_match
-from keisei.evaluation.records import write_kif
+from keisei.evaluation.records import write_record
 from keisei.evaluation.statistics import elo_difference, score_interval
 from keisei.games.contract import GameSpec
 from keisei.learners.contract import Learner
@@ -96,7 +96,7 @@ class Examiner:
             settings.games,
             self._config.run.seed + counters.update,
             opening_plies=settings.opening_plies,
-            record=settings.records > 0 and self._spec.name == "shogi",
+            record=settings.records > 0 and self._spec.record_format is not None,
             resolver=self._resolver,
         )
         row = _row(match, counters)
@@ -109,7 +109,7 @@ class Examiner:
         return row
 
     def _write_records(self, match: MatchResult, update: int) -> list[GameRow]:
-        """The first games of a match as KIF files, and a row for each."""
+        """The first games of a match as files, and a row for each."""
         kept = []
         for number in range(self._config.evaluation.records):
             if number >= len(match.games) or not match.games[number].actions:
@@ -117,8 +117,8 @@ class Examiner:
             game = match.games[number]
             names = match.players if game.seat == 0 else (match.players[1], match.players[0])
             opponent = Path(match.players[1]).name.replace(":", "-")
-            path = self._run.games / f"{checkpoint_name(update)}-{opponent}-{number}.kif"
-            write_kif(match, number, path)
+            stem = self._run.games / f"{checkpoint_name(update)}-{opponent}-{number}"
+            path = write_record(match, number, stem)
             first = (game.result + 1) / 2 if game.seat == 0 else (1 - game.result) / 2
             where = str(path.relative_to(self._run.path))
             kept.append(GameRow(update, time.time(), *names, first, game.plies, game.ending, where))
