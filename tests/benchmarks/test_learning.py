@@ -15,7 +15,7 @@ CONFIG = """
 env: {game: tictactoe}
 model: {network: mlp, hidden_dim: 16}
 parallel: {num_workers: 1, tables: 1, games: 16, horizon: 16}
-ppo: {minibatch_size: 128}
+learner: {minibatch_size: 128}
 run: {steps: 1024}
 evaluation: {games: 4}
 """

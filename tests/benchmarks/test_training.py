@@ -68,7 +68,7 @@ def test_speedups_are_ratios_of_the_times(report: dict[str, Any]) -> None:
 def test_a_table_for_people() -> None:
     text = measured(as_json=False)
     assert "tictactoe-ppo: 2 updates, 256 transitions, 8 gradient steps" in text
-    assert "serial and parallel weights: same bits" in text
+    assert "weights: same bits" in text
 
 
 def test_different_weights_are_an_error(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

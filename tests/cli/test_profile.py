@@ -99,7 +99,7 @@ def test_the_trace_is_one_that_perfetto_opens(tmp_path: Path) -> None:
     lanes = {event["args"]["name"] for event in events if event["ph"] == "M"}
     assert lanes == {"learner", "worker 0", "worker 1"}
     names = {event["name"] for event in events}
-    assert {"collect", "prepare", "learn", "publish", "forward", "backward", "slab"} <= names
+    assert {"collect", "prepare", "learn", "publish", "forward", "backward", "table 0", "table 1"} <= names
 
 
 def test_a_trace_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -23,11 +24,14 @@ from training_for_tests import (
 )
 
 from keisei.errors import CheckpointError
+from keisei.evaluation.matches import MatchResult
+from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
 from keisei.runs.log import read_log
+from keisei.training import examiner
 from keisei.training.callbacks import StopTraining
-from keisei.training.interruption import Interruption
+from keisei.training.interruption import Interruption, UpdateAbandoned
 from keisei.training.publishing import MOVED_ENOUGH
 from keisei.training.trainer import Trainer, TrainResult
 
@@ -281,3 +285,38 @@ def test_a_policy_that_moves_is_sent_at_once(tmp_path: Path) -> None:
     ]
     assert moved
     assert set(moved) == {1}
+
+
+# Evaluations that were cut short
+
+
+def test_an_evaluation_that_was_cut_short_is_finished_on_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped between two opponents: the matches are played again, and the best is judged."""
+    settings = ("evaluation={every: 512, games: 2, opponents: [random, greedy]}", "run.steps=1024")
+    interruption, play, matches = Interruption(), examiner.play_match, [0]
+
+    def play_one(*arguments: Any, **options: Any) -> MatchResult:
+        matches[0] += 1
+        if matches[0] == 2:
+            interruption.request()
+            raise UpdateAbandoned
+        return play(*arguments, **options)
+
+    monkeypatch.setattr(examiner, "play_match", play_one)
+    cut = train(tmp_path, *settings, interruption=interruption)
+    assert cut.outcome == "interrupted"
+    archive = CheckpointArchive(cut.run.checkpoints, read_only=True)
+    assert archive.best_path() is None
+    monkeypatch.setattr(examiner, "play_match", play)
+    recorder = Recorder()
+    resumed = train(tmp_path, *settings, callbacks=[recorder])
+    assert [evaluation.update for evaluation in recorder.evaluations] == [2, 4]
+    assert [row.opponent for row in recorder.evaluations[0].rows] == ["random", "greedy"]
+    assert recorder.evaluations[0].is_best
+    assert archive.best_path() is not None
+    assert resumed.digest == train(tmp_path, *settings, name="whole").digest
+    again = Recorder()
+    train(tmp_path, *settings, callbacks=[again])
+    assert again.evaluations == [], "a run that is done is not examined again"

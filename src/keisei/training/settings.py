@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from keisei.config import Settings
+from keisei.errors import ConfigError
+from keisei.games.contract import GameSpec
 from keisei.learners.parts import fitting_parts
 from keisei.learners.ppo_config import PPOConfig
 from keisei.machine.cores import usable_cores
@@ -134,6 +136,7 @@ class TrainConfig(Settings):
         """With numbers in place of all that the experiment leaves open. They depend on the settings alone, so they
         are the same on every machine."""
         spec = self.env.make(batch=1, seed=0).spec
+        self._check_exam(spec)
         model = self.model.resolved(spec)
         parts = self.learner.parts
         if parts == "auto":
@@ -145,6 +148,15 @@ class TrainConfig(Settings):
                 "parallel": self.parallel.model_copy(update={"tables": self._tables}),
             }
         )
+
+    def _check_exam(self, spec: GameSpec) -> None:
+        """Evaluations are matches, and those need two seats: better to say so now than at the first one."""
+        if self.evaluation.opponents and spec.seats != 2:
+            raise ConfigError(
+                f"evaluation.opponents = {list(self.evaluation.opponents)}: matches have two players, and {spec.name} "
+                f"has {spec.seats} seat{'s' if spec.seats != 1 else ''}; train it without them: "
+                f"evaluation.opponents=[]"
+            )
 
     def placed(self) -> TrainConfig:
         """With this machine's numbers in place of ``auto``: a worker for each core, as far as there are tables for
