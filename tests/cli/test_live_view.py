@@ -28,7 +28,7 @@ from keisei.learners.contract import Report
 from keisei.runs import metric_names as tags
 from keisei.runs.rows import EvaluationRow
 from keisei.training.events import (
-    Collection,
+    CollectionSummary,
     Counters,
     Ended,
     Evaluation,
@@ -71,7 +71,7 @@ class HandClock:
 def an_update(number: int, games: GameSummary = GAMES, seconds: float | None = None) -> Update:
     """1,000 transitions in 4 seconds, 3 of them collecting."""
     counters = Counters(number, 1000 * number, 20 * number, 4.0 * number if seconds is None else seconds)
-    collection = Collection(1000, 3.0, 0.5, 2, 0.93, 4, 1, 7)
+    collection = CollectionSummary(1000, 3.0, 0.5, 2, 0.93, 4, 1, 7)
     return Update(counters, 0.01 * number, games, collection, REPORT, 1.0)
 
 

@@ -10,14 +10,14 @@ import pytest
 from keisei.learners.contract import Report
 from keisei.runs.metric_names import TAGS
 from keisei.runs.rows import EvaluationRow
-from keisei.training.events import Collection, Counters, Ended, Evaluation, GameSummary, Update
+from keisei.training.events import CollectionSummary, Counters, Ended, Evaluation, GameSummary, Update
 
 LEARNED = {name: 0.5 for name in TAGS if name.startswith("train/") and name != "train/n_updates"}
 UPDATE = Update(
     counters=Counters(3, 3000, 60, 12.0),
     progress=0.3,
     games=GameSummary(20, 80.0, 0.1, 0.55, 0.25, 0.05, {"checkmate": 20}),
-    collection=Collection(1000, 3.0, 0.5, 2, 0.93, 4, 1, 7),
+    collection=CollectionSummary(1000, 3.0, 0.5, 2, 0.93, 4, 1, 7),
     report=Report({0: LEARNED}),
     learn_seconds=1.0,
 )

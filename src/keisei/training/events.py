@@ -69,7 +69,7 @@ class GameSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class CollectionSummary:
     """How the experience of one update was collected."""
 
     transitions: int
@@ -95,7 +95,7 @@ class Update:
     progress: float
     """Of the whole run, 0 … 1."""
     games: GameSummary
-    collection: Collection
+    collection: CollectionSummary
     report: Report
     """What learning did, in numbers, for each owner."""
     learn_seconds: float

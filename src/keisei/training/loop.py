@@ -17,7 +17,7 @@ from keisei.learners.contract import Learner, Report
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
-from keisei.training.events import Collection, Counters, GameSummary, Update
+from keisei.training.events import CollectionSummary, Counters, GameSummary, Update
 from keisei.training.publishing import Publisher
 
 __all__ = ["Laps", "Pace", "Parts", "collect", "summarise", "told", "utilisation"]
@@ -68,7 +68,7 @@ class Laps:
         self.seconds[name] = self._began - began
 
 
-def collect(parts: Parts) -> tuple[Experiences, GameSummary, Collection]:
+def collect(parts: Parts) -> tuple[Experiences, GameSummary, CollectionSummary]:
     """The experience of one update, and what there is to tell of it."""
     manager, began = parts.manager, time.monotonic()
     before = manager.get_status()
@@ -77,7 +77,7 @@ def collect(parts: Parts) -> tuple[Experiences, GameSummary, Collection]:
         experiences = manager.collect_experiences(parts.rollout)
     seconds = time.monotonic() - began
     after = manager.get_status()
-    collection = Collection(
+    collection = CollectionSummary(
         transitions=len(experiences),
         seconds=seconds,
         policy_lag=experiences.policy_lag,
@@ -95,7 +95,7 @@ def told(
     pace: Pace,
     seconds: float,
     games: GameSummary,
-    collection: Collection,
+    collection: CollectionSummary,
     report: Report,
     laps: Laps,
 ) -> Update:
