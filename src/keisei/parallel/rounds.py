@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from keisei.errors import CollectTimeoutError, NoWorkersError, TableFailedError
+from keisei.errors import CollectTimeoutError, NoWorkersError, ParallelError, TableFailedError
 from keisei.parallel.config import ParallelConfig
 from keisei.parallel.dealer import Dealer
 from keisei.parallel.deliveries import Deliveries
@@ -47,14 +47,15 @@ class Collector:
         owed = self._owed(target)
         watch = _Progress(patience)
         while True:
+            self._demand_hope()
             if self._anybody_works():
                 self._order_owed(owed, version)
                 if not any(table.orders for table in self._tables):
+                    self._demand_slabs(any(owed.values()))
                     return
             self._demand_hands()
             self._dealer.deal_one_each()
             self._supervisor.pump(POLL_SECONDS)
-            self._demand_hope()
             watch.look(self._progress(), self._stuck)
 
     def stream(self, target: int | None, seconds: float, oldest: int = 0) -> None:
@@ -82,6 +83,9 @@ class Collector:
             if not any(table.orders for table in self._tables):
                 # Every slab is full, and the learner wants more than all of them hold.
                 self._deliveries.make_room()
+                self._demand_slabs(not has_some)
+                if not self._stock.free_slabs:
+                    return
                 continue
             self._supervisor.pump(min(POLL_SECONDS, left))
 
@@ -140,6 +144,14 @@ class Collector:
         """Nobody at work is an error, unless those that rest or leave are still playing."""
         if not self._anybody_works() and not self._anybody_plays():
             raise NoWorkersError(self._why_nobody_works())
+
+    def _demand_slabs(self, wanted: bool) -> None:
+        """Nothing to play in is an error: buffers keep all there is."""
+        if wanted and not self._stock.free_slabs:
+            raise ParallelError(
+                f"all {self._stock.slabs} slabs are kept under leases, and none is left to play in; end some "
+                f"(end_leases), or make the manager with more leased_slabs"
+            )
 
     def _demand_hope(self) -> None:
         """A table that no worker can play is an error at once, before it puts out one worker after the other."""

@@ -90,8 +90,8 @@ class Table:
         )
         self.next_sequence += 1
 
-    def deal(self, worker: int, newest: int) -> list[Order]:
-        """The orders that a worker is to be sent now: all that it has not been given.
+    def deal(self, worker: int, newest: int, most: int) -> list[Order]:
+        """The orders that a worker is to be sent now: all that it has not been given, or as many as it takes.
 
         Old weights are not kept. Orders that outlived theirs, because a collection timed out and the learner went on
         without it, are played with the newest; every transition says which those are.
@@ -100,12 +100,12 @@ class Table:
             raise ParallelError(f"table {self.number} is in the hands of worker {self.worker}")
         is_new_to_it = worker != self.worker
         sent = []
-        for index in range(self.dealt, len(self.orders)):
+        for index in range(self.dealt, min(len(self.orders), self.dealt + most)):
             order = self.orders[index]
             if 0 <= order.version < newest:
                 order = self.orders[index] = replace(order, version=newest)
             sent.append(self._with_start(order, index, is_new_to_it))
-        self.worker, self.dealt, self.moving = worker, len(self.orders), False
+        self.worker, self.dealt, self.moving = worker, self.dealt + len(sent), False
         return sent
 
     def _with_start(self, order: Order, index: int, is_new_to_it: bool) -> Order:
