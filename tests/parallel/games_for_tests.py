@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -60,8 +61,8 @@ class Relay(keisei.SingleGame):
 class Troubled:
     """Tic-tac-toe that does something bad when its first game begins episode ``at``.
 
-    ``trouble`` is raise, stall or exit. With a ``marker`` file it happens once; ``games_from`` and ``games_below`` say
-    to which tables. ``chance`` raises at random, in a share of all steps. ``step_seconds`` is what a step takes; where
+    ``trouble`` is raise, stall, exit or kill (-9). With a ``marker`` file it happens once; ``games_from`` and
+    ``games_below`` say to which tables, and ``only_seed`` that it is over after a reset. ``chance`` raises at random, in a share of all steps. ``step_seconds`` is what a step takes; where
     costs are ``uneven``, table n takes it n times. ``only_starts`` many games are made to ask for a spec (the manager
     makes the first, and each worker one when it starts), and no more.
     """
@@ -76,6 +77,7 @@ class Troubled:
         at: int = 0,
         games_from: int = 0,
         games_below: int = ALWAYS,
+        only_seed: int = -1,
         marker: str = "",
         chance: float = 0.0,
         step_seconds: float = 0.0,
@@ -88,7 +90,7 @@ class Troubled:
         if only_starts < ALWAYS and batch == 1:
             count_start(marker, only_starts)
         self._inner = keisei.make_game("tictactoe", batch=batch, seed=seed, first_game=first_game)
-        self._troubled = games_from <= first_game < games_below
+        self._troubled = games_from <= first_game < games_below and only_seed in (-1, seed)
         self._trouble, self._at, self._marker = trouble, at, marker
         self._chance = chance
         self._step_seconds = step_seconds * (first_game // batch if uneven else 1)
@@ -122,6 +124,8 @@ class Troubled:
             raise RuntimeError("trouble in the game")
         if self._trouble == "exit":
             os._exit(3)
+        if self._trouble == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
         while self._trouble == "stall":
             time.sleep(0.01)
             if Path(self._marker + ".over").exists():

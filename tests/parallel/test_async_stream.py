@@ -91,7 +91,7 @@ def test_in_lock_step_a_release_orders_nothing_and_changes_nothing(backend: str)
             manager.release_experiences()
             manager.release_experiences()
             info = manager.communicator.get_queue_info()
-            assert info == {"slabs": 8, "playing": 0, "free": 8, "filled": 0}
+            assert info == {"slabs": 8, "playing": 0, "free": 8, "filled": 0, "leased": 0}
     assert found == expected
 
 

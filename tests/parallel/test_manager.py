@@ -196,7 +196,7 @@ def test_status_tells_what_is_going_on() -> None:
         status = manager.get_status()
         assert status["active_workers"] == status.active_workers == 2
         assert status["queue_info"] == manager.communicator.get_queue_info()
-        assert status.queue_info == {"slabs": 8, "playing": 0, "free": 6, "filled": 2}
+        assert status.queue_info == {"slabs": 8, "playing": 0, "free": 6, "filled": 2, "leased": 0}
         assert status.running
         assert (status.version, status.policy_lag, status.restarts) == (1, 0.0, 0)
         assert (status.transitions, status.drops.lagging, status.drops.corrupted) == (64, 0, 0)
