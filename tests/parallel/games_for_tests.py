@@ -62,9 +62,10 @@ class Troubled:
     """Tic-tac-toe that does something bad when its first game begins episode ``at``.
 
     ``trouble`` is raise, stall, exit or kill (-9). With a ``marker`` file it happens once; ``games_from`` and
-    ``games_below`` say to which tables, and ``only_seed`` that it is over after a reset. ``chance`` raises at random, in a share of all steps. ``step_seconds`` is what a step takes; where
-    costs are ``uneven``, table n takes it n times. ``only_starts`` many games are made to ask for a spec (the manager
-    makes the first, and each worker one when it starts), and no more.
+    ``games_below`` say to which tables, and ``only_seed`` that it is over after a reset. ``chance`` raises at random,
+    in a share of all steps. ``step_seconds`` is what a step takes; where costs are ``uneven``, it takes table n so long
+    n times. ``only_starts`` many games are made to ask for a spec (the manager makes the first, and each worker one
+    when it starts), and no more.
     """
 
     def __init__(

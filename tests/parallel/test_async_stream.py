@@ -158,11 +158,11 @@ def test_workers_that_died_get_their_orders_when_they_are_back() -> None:
 
 def test_a_table_that_always_fails_is_told_also_here() -> None:
     options = {"trouble": "raise", "games_from": 4}
-    with manager_of(TROUBLED, options=options, mode="async") as manager:
-        with pytest.raises(TableFailedError, match=r"failed under the workers \[0, 1\].*seed 0, table 1"):
-            for _ in range(100):
-                manager.collect_experiences(timeout=20)
-        manager.pause_workers()
+    with (
+        manager_of(TROUBLED, options=options, mode="async") as manager,
+        pytest.raises(TableFailedError, match=r"failed under the workers \[0, 1\].*seed 0, table 1"),
+    ):
+        comes(manager, lambda: False)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

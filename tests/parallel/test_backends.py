@@ -176,7 +176,7 @@ def test_a_name_stands_for_one_backend() -> None:
 
 
 def test_an_unknown_backend_is_an_error_that_names_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="backend.*must be one of inline, thread, process"):
+    with pytest.raises(ConfigError, match=r"backend.*must be one of inline, thread, process"):
         manager_of(backend="cluster")
     with manager_of(backend="inline") as manager:
         arena = manager.arena_for_one()

@@ -47,13 +47,13 @@ class Collector:
         owed = self._owed(target)
         watch = _Progress(patience)
         while True:
+            self._demand_hands()
             self._demand_hope()
             if self._anybody_works():
                 self._order_owed(owed, version)
                 if not any(table.orders for table in self._tables):
                     self._demand_slabs(any(owed.values()))
                     return
-            self._demand_hands()
             self._dealer.deal_one_each()
             self._supervisor.pump(POLL_SECONDS)
             watch.look(self._progress(), self._stuck)
@@ -70,10 +70,10 @@ class Collector:
         self._dealer.balance()
         while True:
             self._deliveries.drop_older_than(oldest)
-            self._demand_hope()
             has_some = self._deliveries.arrived_transitions > 0
             if not has_some:
                 self._demand_hands()
+            self._demand_hope()
             self.play_on()
             left = deadline - time.monotonic()
             if self._deliveries.arrived_transitions >= needed or left <= 0:
@@ -155,17 +155,12 @@ class Collector:
 
     def _demand_hope(self) -> None:
         """A table that no worker can play is an error at once, before it puts out one worker after the other."""
-        table = next((table for table in self._tables if table.is_hopeless), None)
-        if table is not None:
-            tried = sorted({failure.worker for failure in table.failures})
-            who = f"failed under the workers {tried}" if tried else "took one worker after the other with it"
-            error = (
-                table.failures[-1].error if table.failures else "they were killed, perhaps for want of memory"
-            )
-            raise TableFailedError(
-                f"a table {who} ({table.describe_place()}). Look at it with backend: inline, or call reset_workers, "
-                f"which begins its games anew.\n{error}"
-            )
+        for table in self._tables:
+            if table.is_hopeless(self._config.max_failures):
+                raise TableFailedError(
+                    f"a table {table.describe_failure()} ({table.describe_place()}). Look at it with backend: inline, "
+                    f"or call reset_workers, which begins its games anew.\n{table.last_error}"
+                )
 
     def _progress(self) -> int:
         """Steps, and successors too: a hung worker that has just been replaced has its time ahead of it."""

@@ -38,7 +38,7 @@ class WorkerStatus:
     last_error: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ManagerStatus(Mapping[str, Any]):
     """Readable as attributes and as a mapping: ``status.active_workers`` and ``status["active_workers"]``."""
 
