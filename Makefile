@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # Beyond a few compilers at once, memory runs out before time is won.
 ifndef JOBS
-JOBS := $(shell $(PYTHON) -c "import os; print(min(8, len(os.sched_getaffinity(0)) \
-    if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1))" 2>/dev/null || echo 1)
+JOBS := $(shell PYTHONPATH=src/keisei $(PYTHON) -c "from machine.cores import usable_cores; \
+    print(min(8, usable_cores()))" 2>/dev/null || echo 1)
 endif
 PYTEST := $(BIN)/python -m pytest -n $(JOBS)
 
@@ -25,7 +25,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-all check format bench sanitize clean distclean
+.PHONY: help setup train test test-all test-wheel check format bench wheel sanitize clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test: $(READY)  ## run the tests, without the slow ones
 test-all: $(READY)  ## run all tests
 	@$(PYTEST)
 
+test-wheel: $(READY)  ## build a wheel, install it into an empty environment, and train there
+	@$(BIN)/python -m pytest tests/test_wheel.py
+
 check: $(READY)  ## lint, formatting and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -52,6 +55,10 @@ format: $(READY)  ## format the code and mend what the linter can mend
 
 bench: $(READY)  ## measure the games, side by side with others
 	@$(BIN)/keisei bench games
+
+wheel: $(READY)  ## build a wheel into dist/, for machines without a compiler
+	@$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 # Where the processor has AVX2, that build is played with as well.
 ISAS := baseline $(if $(shell grep -om1 avx2 /proc/cpuinfo 2>/dev/null),avx2)

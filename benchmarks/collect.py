@@ -35,8 +35,8 @@ from benchmarks.collect_report import (
 )
 from benchmarks.measure import machine, race
 from benchmarks.peers import PEERS, PeerMissingError
+from keisei.machine.cores import usable_cores
 from keisei.parallel import EnvConfig, Experiences, ParallelConfig, ParallelManager
-from keisei.parallel.config import usable_cores
 from keisei.policies.networks import ModelConfig
 
 Mode = Literal["sync", "async"]
@@ -181,8 +181,9 @@ class Collecting:
             ParallelConfig(
                 backend="process",
                 num_workers=workers,
-                games_per_worker=settings.games_per_worker,
-                experience_batch_size=settings.steps * settings.games_per_worker,
+                tables=workers,
+                games=settings.games_per_worker,
+                horizon=settings.steps,
                 queue_maxsize=SLABS,
                 mode=mode,
                 timeout=PATIENCE,

@@ -22,6 +22,7 @@ from benchmarks.measure import rate_of
 from keisei.errors import KeiseiError
 from keisei.experience.memory import SharedBlock
 from keisei.games import Game, make_game
+from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.backends.process import PRELOAD
 from keisei.policies.networks import ModelConfig, build_network
 from keisei.policies.sampling import sample
@@ -35,11 +36,9 @@ _SLOT = struct.Struct("<i")
 
 def context() -> Any:
     """Processes start as the workers do: forked from a server that has imported all that is heavy."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    forkserver = multiprocessing.get_context("forkserver")
-    forkserver.set_forkserver_preload(PRELOAD)
-    return forkserver
+    found = multiprocessing.get_context(chosen_start_method())
+    found.set_forkserver_preload(PRELOAD)
+    return found
 
 
 class Children:

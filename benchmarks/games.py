@@ -28,6 +28,8 @@ from keisei.native import core
 MODES = {"a": "legal moves and step", "b": "+ mask", "c": "+ planes", "d": "+ repetition"}
 MAX_PLIES = 512
 BATCH = 256
+TRAINING_BATCH = 64
+"""What a worker has in hand, about."""
 HAND_HEAVY = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1"
 
 
@@ -41,6 +43,9 @@ class GamesReport:
     perft_nodes_per_second: float
     two_threads: float
     """Steps of two threads over steps of one."""
+    training_batch_steps_per_second: float
+    """All that training needs, mode (d), in batches of 64."""
+    training_batch_over_cshogi: float
 
 
 def run(*, rounds: int, seconds: float, peers: bool, as_json: bool, console: Console) -> None:
@@ -53,6 +58,7 @@ def run(*, rounds: int, seconds: float, peers: bool, as_json: bool, console: Con
         for mode in MODES
         if (player, mode) not in {("pgx", "a"), ("pgx", "d")}  # it always makes the mask and has no such rule
     }
+    contenders["training"] = _keisei("d", TRAINING_BATCH)
     contenders["threads/1"] = lambda seconds: _in_threads(1, seconds)
     contenders["threads/2"] = lambda seconds: _in_threads(2, seconds)
     contenders["hand-heavy"] = _hand_heavy
@@ -68,6 +74,8 @@ def run(*, rounds: int, seconds: float, peers: bool, as_json: bool, console: Con
         hand_heavy_expansions_per_second=rates["hand-heavy"],
         perft_nodes_per_second=rates["perft"],
         two_threads=rates["threads/2"] / rates["threads/1"],
+        training_batch_steps_per_second=rates["training"],
+        training_batch_over_cshogi=rates["training"] / rates["cshogi/d"],
     )
     if as_json:
         console.file.write(json.dumps(asdict(report), indent=2) + "\n")
@@ -88,6 +96,10 @@ def _show(report: GamesReport, console: Console) -> None:
             ratios = (f"{ours[mode] / rates[mode]:.1f} x" if mode in rates else "-" for mode in MODES)
             table.add_row(f"keisei / {player}", *ratios, style="bold")
     console.print(table)
+    console.print(
+        f"(d) in batches of {TRAINING_BATCH}         {report.training_batch_steps_per_second:10,.0f} steps/s, "
+        f"{report.training_batch_over_cshogi:.1f} x cshogi"
+    )
     console.print(f"perft(5) from the start      {report.perft_nodes_per_second / 1e6:8.1f} M nodes/s")
     console.print(
         f"mask and planes, hand-heavy  {report.hand_heavy_expansions_per_second:10,.0f} positions/s"
@@ -96,10 +108,10 @@ def _show(report: GamesReport, console: Console) -> None:
     console.print(f"{report.machine}; core: {report.instruction_set}; batch {BATCH}")
 
 
-def _keisei(mode: str) -> Contender:
-    game = make_game("shogi", batch=BATCH, seed=1, max_plies=MAX_PLIES)
-    mask = np.empty((BATCH, game.spec.num_actions), np.bool_)
-    planes = np.empty((BATCH, *game.spec.observation.shape), np.uint8)
+def _keisei(mode: str, batch: int = BATCH) -> Contender:
+    game = make_game("shogi", batch=batch, seed=1, max_plies=MAX_PLIES)
+    mask = np.empty((batch, game.spec.num_actions), np.bool_)
+    planes = np.empty((batch, *game.spec.observation.shape), np.uint8)
 
     def play() -> int:
         for _ in range(4):
@@ -108,7 +120,7 @@ def _keisei(mode: str) -> Contender:
             if mode >= "c":
                 game.observe(out=planes)
             game.step(game.random_actions())
-        return 4 * BATCH
+        return 4 * batch
 
     return lambda seconds: rate_of(play, seconds)
 

@@ -168,7 +168,7 @@ class _Progress(Callback):
 def _play(result: TrainResult, config: TrainConfig, goal: Goal, games: int) -> Match:
     spec = config.env.make(batch=1, seed=0).spec
     player = Player("learner", NeuralPolicy(result.network, spec, config.evaluation.temperature))
-    options = config.env.game_options(config.parallel.max_game_length)
+    options = config.env.game_options()
     match = play_match(
         config.env.game, options, player, goal.opponent, games, seed=1_000_003 + config.run.seed,
         opening_plies=config.evaluation.opening_plies,

@@ -24,9 +24,9 @@ from keisei.experience.rollout import Minibatch
 from keisei.games import Game, make_game
 from keisei.games.contract import ByteArray, IntArray
 from keisei.learners.ppo import PPO, PPOConfig
+from keisei.machine.cores import usable_cores
 from keisei.machine.freed_memory import keep_freed_memory
 from keisei.machine.torch_threads import single_threaded
-from keisei.parallel.config import usable_cores
 from keisei.policies import ActorCritic, ResidualNet, build_network
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.sampling import legal_counts
@@ -122,7 +122,7 @@ def _tasks(network: ActorCritic, game: Game, batch: Minibatch) -> dict[str, Cont
     }
     cores = usable_cores()
     if cores > 1:
-        learner = PPO(network, game, PPOConfig(), threads=cores)
+        learner = PPO(network, game, PPOConfig(), parts=cores, threads=cores)
         tasks[f"learn, {cores} threads"] = partial(_learn, learner, batch)
     return {task: partial(_rate, work) for task, work in tasks.items()}
 

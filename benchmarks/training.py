@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.measure import machine, widen
 from keisei.errors import KeiseiError
-from keisei.parallel.config import usable_cores
+from keisei.machine.cores import usable_cores
 from keisei.training.presets import load_preset, preset_names
 from keisei.training.profiling import Mode, Profile, placed, profile
 from keisei.training.settings import TrainConfig
@@ -110,7 +110,7 @@ def measure(settings: Settings, console: Console) -> TrainingReport:
 def _race(preset: str, settings: Settings, console: Console) -> list[Result]:
     """They take turns, so that a slow moment hits all of them."""
     config = _config(preset, settings)
-    usual = int(config.resolved().run.learner_threads)
+    usual = int(config.resolved().placed().run.learner_threads)
     contenders: dict[Contender, list[Profile]] = {("serial", usual): [], ("parallel", usual): []}
     contenders |= {("parallel", threads): [] for threads in (1, usable_cores())}
     turns = [contender for _ in range(settings.rounds) for contender in contenders]
@@ -123,7 +123,7 @@ def _race(preset: str, settings: Settings, console: Console) -> list[Result]:
 
 def _config(preset: str, settings: Settings) -> TrainConfig:
     source = load_preset(preset)
-    steps = settings.updates * source.config(settings.overrides).run.rollout
+    steps = settings.updates * source.config(settings.overrides).rollout
     length = [f"run.steps={steps}", "run.minutes=null"]
     return source.config(
         [*settings.overrides, *length, "parallel.mode=sync", f"parallel.num_workers={WORKERS}"]
@@ -163,10 +163,9 @@ def _speedups(results: Sequence[Result]) -> dict[str, float]:
 
 
 def _same_weights(results: Sequence[Result]) -> bool:
-    """Also the same amount of work, for every number of threads."""
-    serial, parallel = results[:2]
+    """And the same amount of work: in one process, with workers, and for every number of threads."""
     work = {(result.updates, result.transitions, result.gradient_steps) for result in results}
-    return len(work) == 1 and len({*serial.digests, *parallel.digests}) == 1
+    return len(work) == 1 and len({digest for result in results for digest in result.digests}) == 1
 
 
 def _show(report: TrainingReport, console: Console) -> None:
@@ -176,9 +175,7 @@ def _show(report: TrainingReport, console: Console) -> None:
         console.print(_table(preset, results))
         for what, ratio in speedups.items():
             console.print(f"  {what}: {ratio:.2f} x")
-        console.print(
-            f"  serial and parallel weights: {'same bits' if report.same_weights[preset] else 'DIFFERENT'}"
-        )
+        console.print(f"  weights: {'same bits' if report.same_weights[preset] else 'DIFFERENT'}")
     console.print(f"\n{report.machine}; {report.workers} workers, medians of {report.rounds} rounds")
 
 

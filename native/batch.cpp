@@ -24,6 +24,21 @@ bool take(const std::string& blob, std::size_t& at, T& value) {
     return true;
 }
 
+constexpr int BLOCK = 16;
+static_assert(LISTED_ACTIONS % BLOCK == 0);
+
+// Where an action stands in a game's list, or past all of it. Whole blocks are compared at once; what earlier
+// positions left behind the list comes after all that is legal.
+int place_of(int action, const u16* list) {
+    if (action < 0 || action >= ACTIONS) return LISTED_ACTIONS;
+    for (int at = 0; at < LISTED_ACTIONS; at += BLOCK) {
+        bool here = false;
+        for (int i = 0; i < BLOCK; ++i) here |= list[at + i] == action;
+        if (here) return int(std::find(list + at, list + at + BLOCK, u16(action)) - list);
+    }
+    return LISTED_ACTIONS;
+}
+
 }  // namespace
 
 Batch::Batch(int size, u64 seed, u64 first_game, const Position& start, const Options& options)
@@ -45,10 +60,11 @@ void Batch::restart(Game& game, u64 index, u32 episode) const {
 
 // Legal moves, check and material of the position that a game has come to.
 void Batch::refresh(Game& game) const {
-    const Bitboard checkers = game.position.checkers();
-    ActionList list{game.moves, game.actions};
-    generate(game.position, checkers, list);
-    game.in_check = bool(checkers);
+    game.enemy = attack_counts(game.position, ~game.position.turn());
+    const Bitboard checking = checkers(game.position, game.enemy);
+    ActionList list(game.moves, game.actions);
+    generate(game.position, checking, list, game.enemy);
+    game.in_check = bool(checking);
     game.legal_count = list.size;
     game.material = options_.rewards.material != 0 ? game.position.material() : 0;
 }
@@ -91,10 +107,8 @@ void Batch::pay(const Game& game, const Result& result, int material_before, flo
 int Batch::step(const int* actions, const StepOutput& out) {
     for (int i = 0; i < size(); ++i) {
         const Game& game = games_[i];
-        const u16* const end = game.actions + game.legal_count;
-        const u16* const found = std::find(game.actions, end, u16(actions[i]));
-        if (found == end || actions[i] < 0 || actions[i] >= ACTIONS) return -1 - i;
-        chosen_[i] = int(found - game.actions);
+        chosen_[i] = place_of(actions[i], game.actions);
+        if (chosen_[i] >= game.legal_count) return -1 - i;
     }
     int finished = 0;
     for (int i = 0; i < size(); ++i) {
@@ -129,7 +143,7 @@ void Batch::rows(int* seat, int* episode, int* ply) const {
 
 void Batch::observe(u8* out) const {
     for (const Game& game : games_) {
-        write_planes(game.position, game.clock, game.in_check, options_.max_plies, out);
+        write_planes(game.position, game.clock, game.enemy, options_.max_plies, out);
         out += OBSERVATION_BYTES;
     }
 }

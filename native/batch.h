@@ -39,6 +39,9 @@ struct StepOutput {
     u8* final_packed;  // [finished][PACKED_BYTES]
 };
 
+constexpr int LISTED_ACTIONS = 608;  // room for all legal moves, in whole blocks, with some to write ahead
+static_assert(LISTED_ACTIONS >= MAX_LEGAL_MOVES + WRITE_AHEAD);
+
 class Batch {
   public:
     Batch(int size, u64 seed, u64 first_game, const Position& start, const Options& options);
@@ -62,12 +65,13 @@ class Batch {
         Position position;
         Clock clock;
         bool in_check;
+        AttackCounts enemy;  // what the side attacks that is not to move
         u32 episode;
         u64 random_key;  // (seed, game, episode) mixed
         int legal_count;
         int material;
-        Move moves[MAX_LEGAL_MOVES];
-        u16 actions[MAX_LEGAL_MOVES];
+        Move moves[LISTED_ACTIONS];
+        u16 actions[LISTED_ACTIONS];
         History history;
     };
 

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <stdexcept>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
 
 #include "batch.h"
 #include "gather.h"
@@ -46,7 +49,7 @@ nb::bytes to_bytes(const void* from, std::size_t size) { return nb::bytes(static
 Position unpacked(const nb::bytes& packed, Clock& clock) {
     Position p;
     if (const char* rule = p.unpack(bytes_of(packed, PACKED_BYTES, "a packed position"), clock)) throw PositionError(rule);
-    p.fill_board();
+    p.fill_key();
     return p;
 }
 
@@ -170,13 +173,13 @@ int expand(Array<const u8> packed, int max_plies, nb::object observations, nb::o
         Position p;
         Clock clock;
         if (p.unpack(in + row * PACKED_BYTES, clock)) return int(row);
-        const Bitboard checkers = p.checkers();
-        if (planes) write_planes(p, clock, bool(checkers), max_plies, planes + row * OBSERVATION_BYTES);
+        const AttackCounts enemy = attack_counts(p, ~p.turn());
+        if (planes) write_planes(p, clock, enemy, max_plies, planes + row * OBSERVATION_BYTES);
         if (mask) {
             bool* const out = mask + row * ACTIONS;
             std::memset(out, 0, ACTIONS);
             ActionMask sink{out};
-            generate(p, checkers, sink);
+            generate(p, checkers(p, enemy), sink, enemy);
         }
     }
     return -1;
@@ -228,7 +231,7 @@ int choose(Array<const u8>& packed, Array<const u64>& keys, Array<int>& actions,
         Position p;
         Clock clock;
         if (p.unpack(in + row * PACKED_BYTES, clock)) return int(row);
-        p.fill_board();
+        p.fill_key();
         const Choice choice = player(p, key[row]);
         if (choice.move == NO_MOVE) return int(row);
         action[row] = action_of(p.turn(), choice.move);
@@ -249,13 +252,19 @@ int search_all(Array<const u8> packed, int depth, Array<const u64> keys, Array<i
                   [depth](Position& p, u64 key) { return search(p, depth, key); });
 }
 
-bool cpu_has_avx2() {
+// Those of the instruction sets that builds of the core are made for which this processor has.
+nb::list cpu_features() {
+    nb::list found;
 #if defined(__x86_64__) && defined(__GNUC__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
-           __builtin_cpu_supports("bmi");
-#else
-    return false;
+    if (__builtin_cpu_supports("avx2")) found.append("avx2");  // where the system saves its registers, too
+    if (__builtin_cpu_supports("bmi")) found.append("bmi1");
+    if (__builtin_cpu_supports("bmi2")) found.append("bmi2");
+    if (__builtin_cpu_supports("popcnt")) found.append("popcnt");
+    // Not all compilers know this name. Without it, lzcnt runs as bsr and gives another number, and nothing fails.
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid(0x80000001, &a, &b, &c, &d) && (c & 1u << 5)) found.append("lzcnt");
 #endif
+    return found;
 }
 
 nb::tuple names(const char* const* first, int count) {
@@ -504,5 +513,5 @@ NB_MODULE(KEISEI_MODULE, m) {
           "seat"_a, "out"_a);
     m.def("grab", &grab_all, "packed"_a, "keys"_a, "actions"_a, "scores"_a, "nodes"_a);
     m.def("search", &search_all, "packed"_a, "depth"_a, "keys"_a, "actions"_a, "scores"_a, "nodes"_a);
-    m.def("cpu_has_avx2", &cpu_has_avx2);
+    m.def("cpu_features", &cpu_features);
 }

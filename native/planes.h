@@ -1,7 +1,7 @@
 // What a network sees: 54 planes of 81 bytes, from the side to move (documented in docs/games/shogi.md).
 #pragma once
 
-#include "position.h"
+#include "attacked.h"
 
 namespace keisei {
 
@@ -22,6 +22,7 @@ enum Plane : int {
 };
 constexpr int OBSERVATION_BYTES = PLANES * SQUARES;
 
-void write_planes(const Position& p, const Clock& clock, bool in_check, int max_plies, u8* out);
+// `enemy` are the attacks of the side that is not to move.
+void write_planes(const Position& p, const Clock& clock, const AttackCounts& enemy, int max_plies, u8* out);
 
 }  // namespace keisei

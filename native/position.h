@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attacks.h"
+#include "bitboard_pair.h"
 
 namespace keisei {
 
@@ -27,7 +28,7 @@ class Position {
     std::string set(const u8* board, const u8* hands, Color turn, Rules rules = STRICT);
     const char* broken_rule(Rules rules) const;
 
-    const u8* board() const { return board_; }
+    const u8* board() const { return board_; }  // 96 bytes, of which 81 are squares
     int piece(int square) const { return board_[square]; }
     int hand(Color c, PieceType t) const { return hand_[c][t]; }
     bool has_hand(Color c) const;
@@ -38,6 +39,8 @@ class Position {
     Bitboard of(Color c) const { return by_color_[c]; }
     Bitboard of(PieceType t) const { return by_type_[t]; }
     Bitboard of(Color c, PieceType t) const { return by_color_[c] & by_type_[t]; }
+    Pair pair_of(Color c) const { return as_pair(by_color_[c]); }
+    Pair pair_of(int type) const { return as_pair(by_type_[type]); }
     Bitboard golds(Color c) const { return by_color_[c] & by_type_[GOLDS]; }
 
     // The pieces of one side that attack a square, with `occupied` in place of what stands on the board.
@@ -58,9 +61,9 @@ class Position {
 
     void pack(const Clock& clock, u8* out) const;
     // Gives the rule that is broken, or nullptr. A position that breaks one is left unusable. What is
-    // unpacked can generate moves; `fill_board` makes it ready to play them.
+    // unpacked can generate moves and be seen; `fill_key` makes it ready to play them.
     const char* unpack(const u8* in, Clock& clock);
-    void fill_board();
+    void fill_key();
 
   private:
     void clear();
@@ -70,7 +73,7 @@ class Position {
 
     Bitboard by_type_[16];
     Bitboard by_color_[2];
-    u8 board_[SQUARES];
+    u8 board_[96];  // a code for each square, and none beyond them: read as whole vectors
     u8 hand_[2][HAND_TYPES + 1];
     u8 king_[2];
     Color turn_;

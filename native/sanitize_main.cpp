@@ -85,12 +85,12 @@ std::string packed_bytes(const Position& p, const Clock& clock) {
 void exercise(const Position& p, const Clock& clock) {
     MoveList list;
     MoveCount count;
-    const Bitboard checkers = p.checkers();
-    generate(p, checkers, list);
-    generate(p, checkers, count);
+    const AttackCounts enemy = attack_counts(p, ~p.turn());
+    generate(p, p.checkers(), list);
+    generate(p, checkers(p, enemy), count, enemy);
     need(list.size == count.size, "the moves and their count differ");
     std::vector<u8> planes(OBSERVATION_BYTES, 7);
-    write_planes(p, clock, bool(checkers), 512, planes.data());
+    write_planes(p, clock, enemy, 512, planes.data());
     need(planes.back() == 1, "the last plane is not all ones");
     std::vector<bool> seen(ACTIONS);
     for (const Move m : list) {
@@ -150,12 +150,12 @@ void need_same_row(const Arena& arena, int row, int max_plies) {
     need(p.unpack(arena.packed.data() + row * PACKED_BYTES, clock) == nullptr, "a packed row is refused");
     need(p.turn() == arena.seat[row] && clock.ply == arena.ply[row], "a packed row tells another turn or ply");
     std::vector<u8> planes(OBSERVATION_BYTES);
-    const Bitboard checkers = p.checkers();
-    write_planes(p, clock, bool(checkers), max_plies, planes.data());
+    const AttackCounts enemy = attack_counts(p, ~p.turn());
+    write_planes(p, clock, enemy, max_plies, planes.data());
     const u8* const expected = arena.observations.data() + std::size_t(row) * OBSERVATION_BYTES;
     need(std::memcmp(planes.data(), expected, OBSERVATION_BYTES) == 0, "unpacking gives other planes");
     MoveList list;
-    generate(p, checkers, list);
+    generate(p, checkers(p, enemy), list, enemy);
     const bool* const legal = arena.legal.get() + std::size_t(row) * ACTIONS;
     int marked = 0;
     for (int action = 0; action < ACTIONS; ++action) marked += legal[action];
@@ -203,12 +203,12 @@ struct Setting {
 
 const Setting SETTINGS[] = {
     {START, {}, 2000},
-    {START, {120, true, {1, -1, 0, 0.01f, 0.5f, 0.99f}}, 2000},
-    {"l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p", {64, false, {}}, 1500},
-    {"R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p", {8, false, {}}, 400},
-    {"+P+P+P+PK+P+P+P+P/+P+B7/9/9/9/9/9/9/4k4 w RB4P2g", {30, true, {}}, 100},
-    {"kr7/9/9/9/9/9/9/9/7RK b -", {200, false, {}}, 1500},
-    {"4k4/9/9/9/9/9/9/9/4K4 b -", {1, false, {}}, 10},
+    {START, {120, true, true, {1, -1, 0, 0.01f, 0.5f, 0.99f, true}}, 2000},
+    {"l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p", {64, false, false, {}}, 1500},
+    {"R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p", {8, false, false, {}}, 400},
+    {"+P+P+P+PK+P+P+P+P/+P+B7/9/9/9/9/9/9/4k4 w RB4P2g", {30, true, false, {}}, 100},
+    {"kr7/9/9/9/9/9/9/9/7RK b -", {200, false, false, {}}, 1500},
+    {"4k4/9/9/9/9/9/9/9/4K4 b -", {1, false, false, {}}, 10},
 };
 
 std::string playouts() {
@@ -296,7 +296,7 @@ bool read_packed(const std::string& bytes) {
     Position p;
     Clock clock;
     if (p.unpack(exact.data(), clock)) return false;
-    p.fill_board();
+    p.fill_key();
     need(packed_bytes(p, clock) == bytes, "an unpacked position packs to other bytes");
     exercise(p, clock);
     play_and_undo(p);
@@ -376,7 +376,7 @@ std::string any_boards() {
 
 std::string damaged_states() {
     Random random(5);
-    const Options options{90, true, {}};
+    const Options options{90, true, false, {}};
     Batch batch(4, 9, 0, from_sfen(START), options);
     Arena arena(batch);
     int tried = 0, refused = 0;

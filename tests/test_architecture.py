@@ -112,6 +112,52 @@ def test_no_room_is_a_box_for_odds_and_ends() -> None:
     assert [str(path) for path in MODULES if vague & {*path.relative_to(SOURCE).parts, path.stem}] == []
 
 
+SHOGI_IS_AT_HOME = ("games/shogi/", "games/registry.py", "cli/")
+"""Its package, the list of built-in games, and the commands that a person types."""
+
+
+def names_in_code(source: str) -> Iterator[str]:
+    """All that a file says to the machine: modules, names and texts, but no comment and no docstring, which may take
+    any game for an example."""
+    tree = ast.parse(source)
+    said_to_people = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if id(node) not in said_to_people:
+            yield from (str(value) for _, value in ast.iter_fields(node) if isinstance(value, str))
+
+
+def names_shogi(source: str) -> bool:
+    return any("shogi" in name.lower() for name in names_in_code(source))
+
+
+def test_no_code_but_its_own_names_shogi() -> None:
+    """What the core needs of a game, its spec or its package offers."""
+    elsewhere = [p for p in MODULES if not p.relative_to(SOURCE).as_posix().startswith(SHOGI_IS_AT_HOME)]
+    assert [dotted_name(path) for path in elsewhere if names_shogi(path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("from keisei.games.shogi import kif", True),
+        ("from keisei.games import shogi as game", True),
+        ("import keisei.games.shogi.game", True),
+        ('GAME = "shogi"', True),
+        ('print(f"as in Shogi, {1}")', True),
+        ("def search_shogi(): ...", True),
+        ("class Player:\n    x: ShogiGame", True),
+        ('class Player:\n    """As in Shogi."""\n    x = 1  # in Shogi 2', False),
+        ('x = 1\n"""In Shogi 2."""', False),
+    ],
+)
+def test_what_it_is_to_name_shogi(source: str, named: bool) -> None:
+    assert names_shogi(source) is named
+
+
 @pytest.mark.parametrize("path", [p for p in MODULES if p.name == "__init__.py"], ids=dotted_name)
 def test_everything_exported_exists(path: Path) -> None:
     package = import_module(dotted_name(path))

@@ -14,9 +14,9 @@ from keisei.cli.main import app
 CONFIG = """
 env: {game: tictactoe}
 model: {network: mlp, hidden_dim: 16}
-parallel: {num_workers: 1, games_per_worker: 16, experience_batch_size: 256}
-ppo: {minibatch_size: 128}
-run: {steps: 1024, rollout: 256}
+parallel: {num_workers: 1, tables: 1, games: 16, horizon: 16}
+learner: {minibatch_size: 128}
+run: {steps: 1024}
 evaluation: {games: 4}
 """
 

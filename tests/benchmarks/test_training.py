@@ -11,15 +11,16 @@ import pytest
 from rich.console import Console
 
 from keisei.errors import KeiseiError
-from keisei.parallel.config import usable_cores
+from keisei.machine.cores import usable_cores
 
 TINY = (
-    "run.rollout=128",
+    "parallel.tables=2",
+    "parallel.horizon=8",
     "run.learner_threads=1",
-    "ppo.epochs=2",
-    "ppo.minibatch_size=64",
+    "learner.epochs=2",
+    "learner.minibatch_size=64",
     "parallel.seating.opening_plies=0",
-    "parallel.games_per_worker=8",
+    "parallel.games=8",
 )
 
 
@@ -67,7 +68,7 @@ def test_speedups_are_ratios_of_the_times(report: dict[str, Any]) -> None:
 def test_a_table_for_people() -> None:
     text = measured(as_json=False)
     assert "tictactoe-ppo: 2 updates, 256 transitions, 8 gradient steps" in text
-    assert "serial and parallel weights: same bits" in text
+    assert "weights: same bits" in text
 
 
 def test_different_weights_are_an_error(report: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,14 +47,17 @@ def test_what_is_printed_can_be_trained_with(tmp_path: Path) -> None:
 
 def test_every_setting_is_explained_above_it() -> None:
     lines = run("tictactoe-ppo", "--explain").stdout.splitlines()
-    place = next(number for number, line in enumerate(lines) if line.strip().startswith("rollout:"))
-    assert lines[place - 1].strip() == "# Transitions that an update learns from."
+    place = next(number for number, line in enumerate(lines) if line.strip().startswith("horizon:"))
+    assert (
+        lines[place - 1].strip()
+        == "# Steps that a table is played before it is handed over: the length of a slab."
+    )
     assert max(map(len, lines)) <= 120
 
 
 def test_a_setting_can_be_changed() -> None:
-    settings = yaml.safe_load(run("tictactoe-ppo", "--set", "ppo.learning_rate=1e-4").stdout)
-    assert settings["ppo"]["learning_rate"] == 1e-4
+    settings = yaml.safe_load(run("tictactoe-ppo", "--set", "learner.learning_rate=1e-4").stdout)
+    assert settings["learner"]["learning_rate"] == 1e-4
 
 
 def test_a_run_shows_its_own_settings(tmp_path: Path) -> None:
@@ -67,7 +70,7 @@ def test_a_run_shows_its_own_settings(tmp_path: Path) -> None:
 def test_the_schema_is_json_with_every_setting() -> None:
     schema = json.loads(run("--schema").stdout)
     assert set(schema["properties"]) == set(TrainConfig.model_fields)
-    learner = schema["$defs"]["PPOConfig"]["properties"]
+    learner = schema["$defs"]["SelfPlaySettings"]["properties"]
     assert learner["clip"]["description"].startswith("How far the probability ratio may move")
 
 
@@ -75,4 +78,4 @@ def test_what_is_not_known_is_exit_code_2() -> None:
     result = run("tictactoe-pop")
     assert result.exit_code == 2
     assert "did you mean 'tictactoe-ppo'" in result.stderr
-    assert run("tictactoe-ppo", "--set", "ppo.clipp=1").exit_code == 2
+    assert run("tictactoe-ppo", "--set", "learner.clipp=1").exit_code == 2

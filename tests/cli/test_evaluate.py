@@ -110,7 +110,7 @@ def test_nothing_is_written_into_the_run(root: Path) -> None:
 
 
 def test_games_are_written_as_kif(tmp_path: Path, make_run: Callable[..., RunDirectory]) -> None:
-    make_run(tmp_path / "runs", "s", (7,), game="shogi", max_moves=12)
+    make_run(tmp_path / "runs", "s", (7,), game="shogi", options={"max_plies": 12})
     records = tmp_path / "new" / "records"
     result = run_evaluate(
         tmp_path / "runs", "s", "--opponent", "search:1", "--games", "4", "--records", str(records)
@@ -136,7 +136,7 @@ def test_games_are_written_as_kif(tmp_path: Path, make_run: Callable[..., RunDir
         (["a", "--opponent", "four"], "was trained on connect"),
         (["a@11"], "has no checkpoint 11"),
         (["a", "--games", "7"], "play 8, not 7"),
-        (["a", "--records", "records"], "a format of Shogi, and this run plays tictactoe"),
+        (["a", "--records", "records"], "tictactoe has no format for records"),
     ],
 )
 def test_errors_are_one_message(

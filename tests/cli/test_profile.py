@@ -13,12 +13,13 @@ from typer.testing import CliRunner, Result
 from keisei.cli.main import app
 
 SMALL = (
-    "--set=run.rollout=128",
+    "--set=parallel.tables=2",
+    "--set=parallel.horizon=8",
     "--set=run.learner_threads=1",
-    "--set=ppo.epochs=4",
-    "--set=ppo.minibatch_size=64",
+    "--set=learner.epochs=4",
+    "--set=learner.minibatch_size=64",
     "--set=parallel.num_workers=2",
-    "--set=parallel.games_per_worker=8",
+    "--set=parallel.games=8",
     "--set=parallel.seating.opening_plies=0",
 )
 
@@ -98,7 +99,7 @@ def test_the_trace_is_one_that_perfetto_opens(tmp_path: Path) -> None:
     lanes = {event["args"]["name"] for event in events if event["ph"] == "M"}
     assert lanes == {"learner", "worker 0", "worker 1"}
     names = {event["name"] for event in events}
-    assert {"collect", "prepare", "learn", "publish", "forward", "backward", "slab"} <= names
+    assert {"collect", "prepare", "learn", "publish", "forward", "backward", "table 0", "table 1"} <= names
 
 
 def test_a_trace_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

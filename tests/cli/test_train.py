@@ -26,10 +26,10 @@ from keisei.runs.directory import RunDirectory, RunState, list_runs
 TINY: Mapping[str, Any] = {
     "env": {"game": "tictactoe"},
     "model": {"network": "mlp", "hidden_dim": 16, "num_layers": 1},
-    "ppo": {"minibatch_size": 64, "epochs": 1},
-    "parallel": {"backend": "inline", "num_workers": 2, "games_per_worker": 8},
+    "learner": {"minibatch_size": 64, "epochs": 1},
+    "parallel": {"backend": "inline", "num_workers": 2, "tables": 2, "games": 8, "horizon": 16},
     "evaluation": {"games": 2},
-    "run": {"steps": 1024, "rollout": 256, "learner_threads": 1},
+    "run": {"steps": 1024, "learner_threads": 1},
 }
 DIGEST = re.compile(r"[0-9a-f]{64}\n")
 
@@ -140,19 +140,26 @@ def test_an_unknown_preset_with_a_near_name(tmp_path: Path) -> None:
 
 def test_all_bad_settings_at_once(tmp_path: Path, tiny: str) -> None:
     told = refused(
-        tmp_path, tiny, "--set", "ppo.clipp=0.1", "--set", "run.rollout=0", "--set", "env.board_size=x"
+        tmp_path,
+        tiny,
+        "--set",
+        "learner.clipp=0.1",
+        "--set",
+        "parallel.horizon=0",
+        "--set",
+        "env.board_size=x",
     )
     assert "3 problems in " in told
     for problem in (
-        "ppo.clipp: unknown setting; did you mean clip?",
-        "run.rollout = 0",
+        "learner.clipp: unknown setting; did you mean clip?",
+        "parallel.horizon = 0",
         "env.board_size = 'x'",
     ):
         assert problem in told
 
 
 def test_assignments_that_are_none(tmp_path: Path, tiny: str) -> None:
-    told = refused(tmp_path, tiny, "--set", "run.seed", "--set", "ppo.=3")
+    told = refused(tmp_path, tiny, "--set", "run.seed", "--set", "learner.=3")
     assert "2 problems in --set" in told
     assert "run.seed: write it as key=value" in told
 

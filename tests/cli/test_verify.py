@@ -98,9 +98,9 @@ def test_different_weights_are_exit_code_1(tmp_path: Path, monkeypatch: pytest.M
     settings = {
         "env": {"game": "coin_for_training:Coin"},
         "model": {"hidden_dim": 8},
-        "ppo": {"minibatch_size": 64},
-        "parallel": {"num_workers": 2, "games_per_worker": 4},
-        "run": {"rollout": 64, "learner_threads": 1},
+        "learner": {"minibatch_size": 64},
+        "parallel": {"tables": 2, "games": 4, "horizon": 8},
+        "run": {"learner_threads": 1},
     }
     config.write_text(yaml.safe_dump(settings))
     result = CliRunner().invoke(app, [*TRAINING, "--config", str(config), "--json"])

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import keisei
 from keisei.errors import ConfigError
-from keisei.evaluation import MatchResult, Player, Tally, as_player, play_match, score_interval, shogi_record
+from keisei.evaluation import (
+    MatchResult,
+    Player,
+    Tally,
+    as_player,
+    play_match,
+    recorded_game,
+    score_interval,
+    write_record,
+)
 from keisei.evaluation.matches import usual_opening
 from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray, ObservationSpec
 from keisei.games.randomness import KeyedRandom
-from keisei.games.shogi import Board, csa, kif
+from keisei.games.shogi import Board, csa, kif, record_of
 from keisei.games.single import Outcome, SingleGame
 from keisei.policies import Decision, Policy, RandomPolicy, Situation
 
@@ -191,7 +201,7 @@ def test_players_by_text_policy_and_resolver() -> None:
 def test_records_of_shogi_games() -> None:
     match = play_match("shogi", {"max_plies": 200}, "search:1", "random", 4, 6, record=True)
     for number, game in enumerate(match.games):
-        record = shogi_record(match, number)
+        record = record_of(recorded_game(match, number))
         assert len(record.moves) == game.plies
         assert record.outcome is not None
         assert record.outcome.termination.value == game.ending
@@ -207,13 +217,26 @@ def test_records_of_shogi_games() -> None:
 def test_records_know_the_start_and_the_cut() -> None:
     start = "4k4/9/9/9/9/9/PPPPPPPPP/9/4K4 w - 1"
     match = play_match("shogi", {"start": start, "max_plies": 9}, "random", "greedy", 2, record=True)
-    record = shogi_record(match, 1)
+    record = record_of(recorded_game(match, 1))
     assert record.start == Board(start).sfen()
     assert record.outcome is not None
     assert (record.outcome.termination.value, record.outcome.winner) == ("max_plies", None)
     silent = play_match("shogi", {"max_plies": 9}, "random", "greedy", 2)
     with pytest.raises(ConfigError, match="record=True"):
-        shogi_record(silent, 0)
+        recorded_game(silent, 0)
+
+
+def test_records_are_written_in_the_format_of_the_game(tmp_path: Path) -> None:
+    match = play_match("shogi", {"max_plies": 9}, "random", "greedy", 2, record=True)
+    path = write_record(match, 1, tmp_path / "of.1st")
+    assert path == tmp_path / "of.1st.kif"
+    assert kif.load(path) == record_of(recorded_game(match, 1))
+    assert kif.load(path).names == ("greedy", "random")
+    other = play_match("tictactoe", None, "random", "greedy", 2, record=True)
+    assert recorded_game(other, 0).actions == other.games[0].actions
+    with pytest.raises(ConfigError, match="tictactoe has no format for records"):
+        write_record(other, 0, tmp_path / "none")
+    assert [file.name for file in tmp_path.iterdir()] == ["of.1st.kif"]
 
 
 def test_what_cannot_be_played() -> None:

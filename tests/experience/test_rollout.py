@@ -1,4 +1,4 @@
-"""The buffer asks its judge about the right rows, and puts what it says in the right places."""
+"""The buffer of an update: what it takes from workers, whom it asks, and what it shows the learner."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 
 import keisei
 from keisei.errors import ConfigError
-from keisei.experience.advantages import Judged, estimate_advantages
-from keisei.experience.rollout import ExperienceBuffer, Minibatch
-from keisei.experience.slab import Slab
+from keisei.experience.advantages import CreditRule, Judged, estimate_advantages
+from keisei.experience.collected import CollectedSlab
+from keisei.experience.contract import Buffer
+from keisei.experience.rollout import ExperienceBuffer, Minibatch, RolloutView
 from keisei.games import registry
 from keisei.games.contract import Array, GameSpec
 from keisei.games.randomness import KeyedRandom
@@ -81,7 +82,7 @@ class Opinion:
         return (packed.astype(np.float32) @ weights).clip(-9, 9)
 
 
-def collected(game: str, spec_changes: dict[str, Any]) -> tuple[GameSpec, list[Slab]]:
+def collected(game: str, spec_changes: dict[str, Any]) -> tuple[GameSpec, Sequence[CollectedSlab]]:
     """Slabs of a network against random players in half of the games, with games that are cut off."""
     settings = {
         "enabled": False,
@@ -89,11 +90,10 @@ def collected(game: str, spec_changes: dict[str, Any]) -> tuple[GameSpec, list[S
         "games_per_worker": 6,
         "experience_batch_size": 132,
         "use_shared_memory": False,
-        "seating": {"opponents": [{"policy": "random", "share": 0.5}]},
+        "seating": {"opponents": [{"policy": "random", "share": 0.5}], "opening_plies": 1},
     }
     with ParallelManager({"game": game, "max_moves": 5}, {"hidden_dim": 8}, settings) as manager:
-        slabs = [item.slab for item in manager.collect_experiences()]
-        return replace(manager.spec, **spec_changes), slabs
+        return replace(manager.spec, **spec_changes), manager.collect_experiences().slabs
 
 
 CASES = {
@@ -104,15 +104,25 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_workers_say_which_decisions_are_the_learners(case: str) -> None:
+    _, slabs = collected(*CASES[case])
+    for item in slabs:
+        slab, acting = item.slab, item.slab.acting[:-1]
+        assert set(slab.policy[acting].tolist()) == {0, 1, 2}, "the learner, an opponent and chance"
+        np.testing.assert_array_equal(slab.owner == 0, acting & (slab.policy == 0))
+        assert set(slab.owner[slab.owner != 0].tolist()) == {-1}
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_the_judge_is_asked_once_about_each_slab_and_heard_in_the_right_places(case: str) -> None:
     spec, slabs = collected(*CASES[case])
     judge = Opinion()
-    buffer = ExperienceBuffer(spec, 0.9, 0.8, judge, rho_clip=0.9, trace_clip=1.5)
-    buffer.add_batch(slabs)
-    whole, asked, place = buffer.merged(), [], 0
-    for slab in slabs:
+    buffer = ExperienceBuffer(spec, 0.9, 0.8, judge, vtrace=True, rho_clip=0.9, trace_clip=1.5)
+    buffer.take(slabs)
+    whole, asked, place = buffer.view().merged(), [], 0
+    for slab in (item.slab for item in slabs):
         steps = slab.shape.steps
-        ours = slab.acting[:steps] & (slab.policy == 0)
+        ours = slab.acting[:steps] & (slab.owner == 0)
         cut = slab.finished("final_value") & (slab.final_seat >= 0)
         assert ours.sum() < slab.acting[:steps].sum(), "opponents have played too"
         assert cut.any()
@@ -120,9 +130,9 @@ def test_the_judge_is_asked_once_about_each_slab_and_heard_in_the_right_places(c
         everywhere = Judged(
             judge.log_probs(slab.action), judge.values(slab.packed), judge.values(slab.final_packed) * cut
         )
-        targets = estimate_advantages(
-            slab, 0.9, 0.8, zero_sum=spec.zero_sum, judged=everywhere, rho_clip=0.9, trace_clip=1.5
-        )
+        rule = CreditRule(0.9, 0.8, rho_clip=0.9, trace_clip=1.5)
+        targets = estimate_advantages(slab, rule, zero_sum=spec.zero_sum, judged=everywhere)
+        ours = targets.settled
         rows = slice(place, place := place + int(ours.sum()))
         np.testing.assert_array_equal(whole.log_probs[rows], slab.log_prob[ours])
         np.testing.assert_allclose(whole.values[rows], everywhere.values[:steps][ours], rtol=1e-5)
@@ -130,42 +140,76 @@ def test_the_judge_is_asked_once_about_each_slab_and_heard_in_the_right_places(c
         np.testing.assert_allclose(whole.advantages[rows], targets.advantages[ours], rtol=1e-4, atol=1e-4)
     assert judge.asked == asked
     assert len(whole) == place
+    assert (buffer.carried > 0) == (case != "zero-sum")
+
+
+@pytest.mark.parametrize("vtrace", [False, True])
+def test_the_judge_is_asked_once_about_all_that_was_carried(vtrace: bool) -> None:
+    spec, slabs = collected("guessing", {})
+    later = [replace(item, record=replace(item.record, sequence=item.record.sequence + 1)) for item in slabs]
+    judge = Opinion()
+    buffer = ExperienceBuffer(spec, 0.9, 0.8, judge, vtrace=vtrace)
+    buffer.take(slabs)
+    waiting, judge.asked = buffer.carried, []
+    buffer.take(later)
+    assert 0 < judge.asked[-1] <= waiting
+    assert len(judge.asked) == 1 + vtrace * len(slabs)
 
 
 def test_without_a_judge_experience_is_taken_as_it_is() -> None:
     spec, slabs = collected("connect-four", {})
     buffer = ExperienceBuffer(spec, 0.9, 0.8)
-    buffer.add_batch(slabs[:1])
-    whole, slab = buffer.merged(), slabs[0]
-    ours = slab.acting[:-1] & (slab.policy == 0)
-    targets = estimate_advantages(slab, 0.9, 0.8, zero_sum=True)
+    assert buffer.take(slabs[:1]) == ()
+    whole, slab = buffer.view().merged(), slabs[0].slab
+    ours = slab.acting[:-1] & (slab.owner == 0)
+    targets = estimate_advantages(slab, CreditRule(0.9, 0.8), zero_sum=True)
     np.testing.assert_array_equal(whole.values, slab.value[:-1][ours])
     np.testing.assert_array_equal(whole.advantages, targets.advantages[ours])
-    assert buffer.merged() is whole, "nothing is copied a second time"
+    assert buffer.view().merged() is whole, "nothing is copied a second time"
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({"discount": 0.0}, "discount is in"),
-        ({"trace": 1.5}, r"lambda in \[0, 1\]"),
-        ({"rho_clip": 0.0}, "rho_clip and trace_clip are above 0"),
-        ({"trace_clip": -1.0}, "rho_clip and trace_clip are above 0"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings: dict[str, float], problem: str) -> None:
-    spec = keisei.make_game("tictactoe").spec
-    with pytest.raises(ConfigError, match=problem):
-        ExperienceBuffer(spec, **({"discount": 0.9, "trace": 0.9} | settings))
+@pytest.mark.parametrize(("game", "vtrace"), [("guessing", False), ("tictactoe", True)])
+def test_a_judge_is_asked_for_where_one_is_needed(game: str, vtrace: bool) -> None:
+    with pytest.raises(ConfigError, match="give the buffer a judge"):
+        ExperienceBuffer(keisei.make_game(game).spec, 0.9, 0.8, vtrace=vtrace)
+
+
+def test_a_view_stays_as_it_is_while_the_next_experience_is_taken() -> None:
+    spec, slabs = collected("connect-four", {})
+    buffer: Buffer[RolloutView] = ExperienceBuffer(spec, 0.9, 0.8)
+    buffer.take(slabs[:1])
+    view = buffer.view()
+    before = [getattr(view.merged(), name).copy() for name in Minibatch.__slots__]
+    for column in (column for _, column in slabs[0].slab.columns()):
+        column[...] = 0
+    buffer.take(slabs[1:])
+    assert len(view) == len(before[0])
+    for name, column in zip(Minibatch.__slots__, before, strict=True):
+        np.testing.assert_array_equal(getattr(view.merged(), name), column)
+    assert buffer.view() is not view
+
+
+def test_due_counts_minibatches_of_all_epochs() -> None:
+    spec, slabs = collected("connect-four", {})
+    one_step = ExperienceBuffer(spec, 0.9, 0.8)
+    many = ExperienceBuffer(spec, 0.9, 0.8, minibatch_size=7, epochs=3)
+    for buffer in (one_step, many):
+        assert buffer.due() == 0
+        with pytest.raises(ConfigError, match="buffer is empty"):
+            buffer.view().merged()
+        buffer.take(slabs)
+    assert one_step.due() == 1
+    assert many.due() == 3 * len(list(many.view().minibatches(7, seed=0, epoch=0))) > 3
+    many.take(())
+    assert many.due() == 0
 
 
 @pytest.mark.parametrize(("rows", "size", "sizes"), [(10, 4, [4, 4, 4]), (8, 4, [4, 4]), (3, 4, [3])])
 def test_minibatches_have_one_size_and_leave_nothing_out(rows: int, size: int, sizes: list[int]) -> None:
-    buffer = ExperienceBuffer(keisei.make_game("tictactoe").spec, 0.99, 0.95)
     numbers = np.arange(rows, dtype=np.float32)
     packed = np.zeros((rows, 1), np.uint8)
-    buffer._parts = [Minibatch(packed, numbers.astype(np.int32), numbers, numbers, numbers, numbers)]
-    batches = list(buffer.minibatches(size, seed=1, epoch=2))
+    view = RolloutView(Minibatch(packed, numbers.astype(np.int32), numbers, numbers, numbers, numbers))
+    batches = list(view.minibatches(size, seed=1, epoch=2))
     assert [len(batch) for batch in batches] == sizes
     drawn = np.concatenate([batch.actions for batch in batches])
     assert sorted(drawn[:rows].tolist()) == list(range(rows))

@@ -114,3 +114,18 @@ def test_a_record_survives_the_pipe() -> None:
 def test_a_shogi_transition_is_small() -> None:
     spec = make_game("shogi").spec
     assert bytes_per_transition(SlabShape.of(spec, steps=64, games=64)) < 200
+
+
+def test_there_is_room_for_every_opponent_and_for_chance() -> None:
+    slab = new_slab(TURNS)
+    slab.policy[0, 0] = 1025
+    slab.owner[0, 0] = 1024
+    assert (slab.policy[0, 0], slab.owner[0, 0]) == (1025, 1024)
+
+
+def test_an_empty_slot_belongs_to_nobody() -> None:
+    slab = new_slab(AT_ONCE)
+    for step in range(TURNS.steps + 1):
+        slab.clear_step(step)
+    assert (slab.owner == -1).all()
+    assert (slab.policy == 0).all()

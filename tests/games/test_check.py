@@ -6,13 +6,15 @@ import itertools
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from keisei.errors import ContractError, IllegalActionError, SavedStateError
-from keisei.games import Outcome, check_game
+from keisei.games import Outcome, RecordedGame, check_game
 from keisei.games.batched import SingleGameBatch
 from keisei.games.contract import Array, BoolArray, ByteArray, FinalRows, IntArray, Rows, Step
 from keisei.games.randomness import KeyedRandom
@@ -332,6 +334,84 @@ class SavesTheTime(Batch):
 class SavesAnArray(Batch):
     def save(self) -> Any:
         return bytearray(super().save())
+
+
+# What a spec offers beyond the contract ---------------------------------------------------------------
+
+
+def saying(**offers: Any) -> type[Batch]:
+    """A batch whose spec says so, whatever it can do."""
+
+    class Saying(Batch):
+        def __init__(self, **numbering: int) -> None:
+            super().__init__(**numbering)
+            self._spec = replace(self._spec, **offers)
+
+    return Saying
+
+
+class TakesTheFirst(saying(looks_ahead=True)):  # type: ignore[misc]
+    """Looks ahead by itself, not far."""
+
+    def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        mask = self._mask if selected is None else self._mask[selected]
+        return mask.argmax(axis=1).astype(np.int32)
+
+    def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        return self.greedy_actions(selected, keys)
+
+
+def test_a_batch_that_looks_ahead_passes() -> None:
+    check_game(TakesTheFirst, steps=30)
+
+
+@broken("spec.plane_actions needs a whole number of actions for each of the 9 squares, got 10")
+class ActionsWithoutSquares(saying(plane_actions=True, num_actions=10)):  # type: ignore[misc]
+    pass
+
+
+class WithoutADot:
+    suffix = "txt"
+
+    def write(self, game: RecordedGame, path: Path) -> None: ...
+
+
+@broken("a suffix that begins with a dot")
+class RecordsWithoutADot(saying(record_format=WithoutADot())):  # type: ignore[misc]
+    pass
+
+
+@broken("spec.looks_ahead is True, but the batch has not all methods")
+class SaysItLooksAhead(saying(looks_ahead=True)):  # type: ignore[misc]
+    pass
+
+
+@broken("spec.looks_ahead is False, but the batch has the methods")
+class HidesThatItLooksAhead(TakesTheFirst):
+    def __init__(self, **numbering: int) -> None:
+        super().__init__(**numbering)
+        self._spec = replace(self._spec, looks_ahead=False)
+
+
+@broken("greedy_actions() must be legal")
+class LooksAtWhatIsTaken(TakesTheFirst):
+    def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        return np.zeros(len(keys), np.int32)
+
+
+@broken("search_actions() must decide for selected rows as it does for all")
+class LooksAtOtherRows(TakesTheFirst):
+    def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        return self.greedy_actions(None, keys)[: len(keys)]
+
+
+@broken("looking ahead must not change the games")
+class LooksByPlaying(TakesTheFirst):
+    def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        actions = super().greedy_actions(selected, keys)
+        if selected is not None:
+            self.step(self.random_actions())
+        return actions
 
 
 @pytest.mark.parametrize(("kind", "message"), CASES)

@@ -16,7 +16,8 @@ PAGES = ["README", "shogi", "your_own_game", "adapters"]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_code_on_a_page_runs(page: str) -> None:
+def test_the_code_on_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where a page may write
     text = (ROOT / "docs" / "games" / f"{page}.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert blocks

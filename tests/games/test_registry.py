@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import keisei
 from keisei.errors import ConfigError, GameError, UnknownGameError
 from keisei.games import batched, registry
 from keisei.games.batched import SingleGameBatch
+from keisei.games.registry import DEFAULT_GAME
+from keisei.games.saved import digest_of
 from keisei.games.tictactoe import TicTacToe
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -139,6 +143,28 @@ def test_what_cannot_be_made_says_why(name: str, error: type[Exception], message
     options = {"wrong_option": 1} if error is ConfigError and ":" in name and name != "math:pi" else {}
     with pytest.raises(error, match=message or "no option 'wrong_option'"):
         keisei.make_game(name, **options)
+
+
+def test_all_that_is_built_in_is_imported_at_once() -> None:
+    code = (
+        "import sys; from keisei.games import registry; before = 'keisei.games.shogi.game' in sys.modules; "
+        "registry.import_built_in_games(); "
+        "print(before, [m in sys.modules for m in ('keisei.games.shogi.game', 'keisei.games.connect_four')])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False [True, True]"
+
+
+def test_the_default_game_is_one_that_comes_with_keisei() -> None:
+    assert DEFAULT_GAME in keisei.registered_games()
+
+
+def test_what_a_game_offers_to_players_does_not_tell_its_saved_states_apart() -> None:
+    """States that were saved before a game offered it must go on."""
+    plain = keisei.make_game("tictactoe").spec
+    offering = replace(plain, plane_actions=True, looks_ahead=True)
+    assert digest_of(offering, {}) == digest_of(plain, {})
+    assert digest_of(replace(plain, seats=3), {}) != digest_of(plain, {})
 
 
 def test_a_missing_package_of_a_game_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ def test_a_compiler_that_fails_leaves_the_network_as_it_is(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # what torch itself still uses
 def test_a_compiled_network_gives_the_same_numbers() -> None:
     plain = network()
     faster = compiled(plain, True, (2, 3, 3))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 import time
 from multiprocessing import forkserver
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from keisei.parallel import ParallelManager
+from keisei.parallel.backends.process import PRELOAD
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc")
 
@@ -30,3 +33,9 @@ def test_workers_come_from_a_fork_server_of_our_own() -> None:
     assert server != forkserver._forkserver._forkserver_pid
     # It has imported what is heavy, so that a new worker need not.
     assert "libtorch" in Path(f"/proc/{server}/maps").read_text()
+
+
+def test_what_a_fork_server_imports_has_the_games_in_it() -> None:
+    code = f"import sys, {PRELOAD[0]}; print('keisei.games.shogi.game' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "True"

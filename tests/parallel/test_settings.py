@@ -8,8 +8,9 @@ import pytest
 from games_for_tests import RELAY, digests, manager_of
 
 from keisei.errors import ConfigError
+from keisei.machine.cores import usable_cores
 from keisei.parallel import EnvConfig, ParallelConfig, ParallelManager, TableOverride
-from keisei.parallel.config import MAX_TABLES, MAX_WORKERS, PLACEMENT, usable_cores
+from keisei.parallel.config import MAX_TABLES, MAX_WORKERS, PLACEMENT
 from keisei.policies import ModelConfig
 
 INLINE = {"num_workers": 1, "games": 2, "horizon": 4, "backend": "inline"}

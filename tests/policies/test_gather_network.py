@@ -15,7 +15,7 @@ from keisei.errors import PolicyError
 from keisei.experience.rollout import Minibatch
 from keisei.games import Game, ObservationSpec, registered_games
 from keisei.learners.ppo import PPO, PPOConfig
-from keisei.native import BUILDS, core, load_core
+from keisei.native import core, load_core, usable_builds
 from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.policies import MLP, build_network
 from keisei.policies.gather_network import GatherNet, legal_actions
@@ -166,9 +166,7 @@ def test_both_builds_give_the_same_bits(width: int) -> None:
     net = gather_net(game, width)
     weights, bias = net.policy.weight.detach().numpy(), net.policy.bias.detach().numpy()
     results = []
-    for name in BUILDS:
-        if name != "baseline" and not core.cpu_has_avx2():
-            continue
+    for name in usable_builds():
         build = cast(Any, load_core(name))
         rows = build.SparseRows.gather(observations, net.first.places.numpy(), net.first.factors.numpy())
         sums, scores = np.empty((6, width), np.float32), np.empty(actions.shape, np.float32)

@@ -120,6 +120,17 @@ def test_the_policy_head_can_be_chosen() -> None:
         build_network({"network": "residual", **SMALL, "policy_head": "planes"}, four, seed=1)
 
 
+def test_a_game_says_that_its_actions_are_planes() -> None:
+    """Two kinds of action for each square of tic-tac-toe: nothing but the spec tells that they are planes."""
+    spec = replace(spec_of("tictactoe"), num_actions=18)
+    sizes = {}
+    for planes in (False, True):
+        game = replace(spec, plane_actions=planes)
+        model = build_network({"network": "residual", **SMALL}, game, seed=1)
+        sizes[planes] = sum(weight.numel() for weight in model.policy.parameters())
+    assert sizes[True] == 2 * (SMALL["channels"] + 1) < sizes[False]
+
+
 def test_a_right_size_is_welcome_and_a_wrong_one_is_corrected() -> None:
     spec = spec_of("shogi")
     build_network({**SMALL, "input_dim": 4374, "action_dim": 2187}, spec, seed=0)

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 import keisei
 from keisei.errors import ConfigError
+from keisei.games.batched import SingleGameBatch
 from keisei.games.contract import Game, IntArray
 from keisei.games.randomness import Stream, keyed_uniform
+from keisei.games.tictactoe import TicTacToe
 from keisei.policies import NeuralPolicy, Policy, RandomPolicy, Situation, build_network, build_policy, sample
 
 GAMES = ["tictactoe", "shogi"]
+
+
+class Told(SingleGameBatch):
+    """Tic-tac-toe, not of zero sum, that looks ahead by itself, and remembers what it was asked."""
+
+    def __init__(self, *, batch: int, seed: int, first_game: int) -> None:
+        super().__init__(TicTacToe, batch, seed, first_game, {})
+        self._spec = replace(self._spec, looks_ahead=True, zero_sum=False)
+        self.asked: list[tuple[int, list[int] | None, int]] = []
+
+    def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        return self.search_actions(0, selected, keys)
+
+    def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        self.asked.append((depth, None if selected is None else selected.tolist(), len(keys)))
+        return np.full(len(keys), 8, np.int32)
+
+
+@pytest.mark.parametrize(("name", "depth"), [("greedy", 0), ("search:4", 4)])
+def test_a_batch_that_looks_ahead_is_asked_whatever_its_game(name: str, depth: int) -> None:
+    game = Told(batch=3, seed=1, first_game=0)
+    player = build_policy(name, game.spec)
+    situation = Situation(game, 7, 0)
+    assert player.act(situation).actions.tolist() == [8, 8, 8]
+    assert player.act(situation, np.array([2], np.int32)).actions.tolist() == [8]
+    assert game.asked == [(depth, None, 3), (depth, [2], 1)]
 
 
 def position(name: str, batch: int = 12, first_game: int = 0, plies: int = 3) -> Game:

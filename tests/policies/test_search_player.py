@@ -15,7 +15,7 @@ from keisei.games.contract import Array, Game, IntArray
 from keisei.games.randomness import KeyedRandom
 from keisei.games.shogi import Board, Color, Outcome, Termination
 from keisei.games.single import SingleGame
-from keisei.native import BUILDS, core, load_core
+from keisei.native import core, load_core, usable_builds
 from keisei.policies import NeuralPolicy, SearchPlayer, Situation, build_network, build_policy
 from keisei.policies.search_player import TreeSearch
 
@@ -151,7 +151,7 @@ def test_moves_of_equal_worth_are_drawn_alike() -> None:
 
 def test_both_builds_choose_alike() -> None:
     game = keisei.make_game("shogi", batch=16, seed=5)
-    builds = [cast(Build, load_core(name)) for name in BUILDS if name == "baseline" or core.cpu_has_avx2()]
+    builds = [cast(Build, load_core(name)) for name in usable_builds()]
     for _ in range(30):
         game.step(game.random_actions())
     for key, packed in enumerate(game.pack()):

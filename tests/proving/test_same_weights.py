@@ -29,7 +29,7 @@ def test_all_ways_come_to_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> N
     assert report.same, report
     assert [run.name for run in report.runs] == WAYS == list(seen)
     assert {run.updates for run in report.runs} == {3}
-    assert {run.transitions for run in report.runs} == {3 * config.run.rollout}
+    assert {run.transitions for run in report.runs} == {3 * config.rollout}
     assert len({run.digest for run in report.runs}) == 1
     times = {run.name: run.times for run in report.runs}
     assert times["inline"] == times["thread"] == times["process"] == 0

@@ -17,9 +17,11 @@ from keisei.training.api import length_overrides, plan_run
 from keisei.training.settings import TrainConfig
 
 FIRST = (
-    "run.rollout=256",
-    "ppo.minibatch_size=128",
-    "ppo.epochs=1",
+    "parallel.tables=2",
+    "parallel.games=16",
+    "parallel.horizon=8",
+    "learner.minibatch_size=128",
+    "learner.epochs=1",
     "parallel.backend=inline",
     "run.learner_threads=1",
 )
@@ -76,7 +78,7 @@ def test_length_is_set_by_what_is_asked_for_alone() -> None:
 
 def test_wrong_settings_leave_no_run_behind(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        keisei.train(TINY, root=tmp_path / "runs", overrides=["run.rollout=0"])
+        keisei.train(TINY, root=tmp_path / "runs", overrides=["parallel.horizon=0"])
     assert not (tmp_path / "runs").exists()
 
 

@@ -202,7 +202,7 @@ def test_an_update_is_given_up_in_the_midst_of_learning(
     signalling = SignalAtCheckpoint(0)
     interruption = Interruption(patience=0.1)
     with interruption.installed():
-        result = train(tmp_path, "ppo.epochs=100_000", callbacks=[signalling], interruption=interruption)
+        result = train(tmp_path, "learner.epochs=100_000", callbacks=[signalling], interruption=interruption)
     signalling.timer.join()
     assert result.outcome == "interrupted"
     assert result.network.training  # so it was learning

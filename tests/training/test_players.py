@@ -223,10 +223,10 @@ def test_a_configuration_that_cannot_be_read_is_named(run: RunDirectory, root: P
 
 
 def test_the_game_of_a_run_has_its_options(root: Path) -> None:
-    make_run(root, "s", (), game="shogi", max_moves=50, reward_structure={"draw": -0.5})
+    make_run(root, "s", (), game="shogi", options={"max_plies": 50}, reward_structure={"draw": -0.5})
     game = game_of("s", root)
     assert game.name == game.spec.name == "shogi"
-    assert game.options == {"max_plies": 50, "draw": -0.5}
+    assert game.options == {"max_plies": 50, "draw": -0.5, "discount": 0.99}
     assert game.spec.max_plies == 50
 
 

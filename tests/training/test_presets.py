@@ -24,10 +24,10 @@ def test_every_preset_makes_its_game_and_its_network(name: str) -> None:
     config = source.config().resolved()
     assert source.name == name
     assert source.about.endswith(".")
-    spec = config.env.make(batch=1, seed=0, max_game_length=config.parallel.max_game_length).spec
+    spec = config.env.make(batch=1, seed=0).spec
     assert sum(weight.numel() for weight in build_network(config.model, spec, 0).parameters()) > 0
-    assert config.parallel.num_workers != "auto"
-    assert config.run.learner_threads != "auto"
+    assert config.placed().parallel.num_workers != "auto"
+    assert config.placed().run.learner_threads != "auto"
     assert config.run.steps or config.run.minutes
 
 
@@ -108,20 +108,22 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_all_problems_are_told_at_once() -> None:
-    overrides = ["ppo.clipp=0.1", "run.rollout=-3", "evaluation.games=3", "modell=4"]
+    overrides = ["learner.clipp=0.1", "parallel.horizon=-3", "evaluation.games=3", "modell=4"]
     with pytest.raises(ConfigError) as caught:
         load_preset("tictactoe-ppo").config(overrides)
     message = str(caught.value)
     assert message.startswith("4 problems in preset tictactoe-ppo:")
-    assert "ppo.clipp: unknown setting; did you mean clip?" in message
-    assert "run.rollout = -3: must be a whole number at least 1" in message
+    assert "learner.clipp: unknown setting; did you mean clip?" in message
+    assert "parallel.horizon = -3: must be a whole number from 1 to 1048576" in message
     assert "evaluation.games = 3: must be a whole number at least 2, a multiple of 2" in message
     assert "modell: unknown setting; did you mean model?" in message
 
 
 def test_settings_that_do_not_fit_together_are_refused() -> None:
     source = load_preset("tictactoe-ppo")
-    with pytest.raises(ConfigError, match=r"ppo\.minibatch_size = 600 is more than run\.rollout = 512"):
-        source.config(["run.rollout=512", "ppo.minibatch_size=600"])
+    with pytest.raises(ConfigError, match=r"learner\.minibatch_size = 600 is more than the 512 decisions"):
+        source.config(
+            ["parallel.tables=1", "parallel.games=8", "parallel.horizon=64", "learner.minibatch_size=600"]
+        )
     with pytest.raises(ConfigError, match="say how long the run is to last"):
         source.config(["run.steps=null", "run.minutes=null"])

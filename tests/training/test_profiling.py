@@ -25,9 +25,9 @@ def config_of(**parallel: Any) -> TrainConfig:
         {
             "env": {"game": "tictactoe"},
             "model": {"network": "mlp", "hidden_dim": 8, "num_layers": 1},
-            "ppo": {"minibatch_size": 32, "epochs": EPOCHS},
-            "parallel": {"num_workers": 2, "games_per_worker": 8, **parallel},
-            "run": {"rollout": 128, "steps": 128 * UPDATES, "learner_threads": 1, "device": "cpu"},
+            "learner": {"minibatch_size": 32, "epochs": EPOCHS},
+            "parallel": {"num_workers": 2, "tables": 2, "games": 8, "horizon": 8, **parallel},
+            "run": {"steps": 128 * UPDATES, "learner_threads": 1, "device": "cpu"},
             "evaluation": {"opponents": [], "every": 0},
         }
     )
@@ -50,13 +50,13 @@ def learner_spans(found: Profile) -> list[TimelineEvent]:
 def test_a_profile_is_the_work_of_a_run_wherever_it_is_placed(
     serial: Profile, parallel: Profile, tmp_path: Path
 ) -> None:
-    result = train(config_of(enabled=False), root=tmp_path)
+    result = train(config_of(backend="inline"), root=tmp_path)
     assert serial.digest == parallel.digest == result.digest
     for found in (serial, parallel):
         assert found.updates == UPDATES
         assert found.transitions == result.counters.transitions == 128 * UPDATES
         assert found.gradient_steps == UPDATES * MINIBATCHES * EPOCHS
-    placements = [found.config.parallel.placement for found in (serial, parallel)]
+    placements = [found.config.parallel.backend for found in (serial, parallel)]
     assert placements == ["inline", "process"]
     assert serial.config.parallel.workers == parallel.config.parallel.workers == 2
 
@@ -83,6 +83,19 @@ def test_every_gradient_step_has_all_its_parts_in_order(serial: Profile) -> None
         assert getattr(serial.learner, name) == pytest.approx(total)
 
 
+def test_every_part_of_a_minibatch_has_its_own_times() -> None:
+    config = config_of()
+    found = profile(
+        placed(
+            config.model_copy(update={"learner": config.learner.model_copy(update={"parts": 3})}), "serial"
+        )
+    )
+    names = [span.name for span in learner_spans(found) if span.name in STEP]
+    assert names == [*STEP[:-1] * 3, "stepping"] * found.gradient_steps
+    assert sum(astuple(found.learner)) == pytest.approx(found.learning)
+    assert min(astuple(found.learner)) > 0
+
+
 def test_the_trace_shows_each_gradient_step_within_its_update(parallel: Profile) -> None:
     spans = learner_spans(parallel)
     updates = [span for span in spans if span.name == "learn"]
@@ -95,8 +108,8 @@ def test_the_trace_shows_each_gradient_step_within_its_update(parallel: Profile)
             if span is not update and update.started <= span.started < update.started + update.seconds
         ]
         assert Counter(within) == Counter(STEP * MINIBATCHES * EPOCHS + ("reporting",))
-    slabs = Counter(event.lane for event in parallel.timeline.events if event.name == "slab")
-    assert slabs == {"worker 0": UPDATES, "worker 1": UPDATES}
+    slabs = Counter(event.lane for event in parallel.timeline.events if event.name in ("table 0", "table 1"))
+    assert slabs.total() == 2 * UPDATES
 
 
 def test_asynchronous_workers_are_looked_at_all_the_time() -> None:

@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -23,11 +24,14 @@ from training_for_tests import (
 )
 
 from keisei.errors import CheckpointError
+from keisei.evaluation.matches import MatchResult
+from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
 from keisei.runs.log import read_log
+from keisei.training import examiner
 from keisei.training.callbacks import StopTraining
-from keisei.training.interruption import Interruption
+from keisei.training.interruption import Interruption, UpdateAbandoned
 from keisei.training.publishing import MOVED_ENOUGH
 from keisei.training.trainer import Trainer, TrainResult
 
@@ -150,11 +154,10 @@ def test_a_finished_run_may_go_on_for_longer(tmp_path: Path) -> None:
 def test_a_resumed_run_starts_new_games_where_old_ones_do_not_fit(tmp_path: Path) -> None:
     train(tmp_path, "run.steps=512")
     recorder = Recorder()
-    result = train(tmp_path, "parallel.num_workers=3", callbacks=[recorder])
+    result = train(tmp_path, "parallel.tables=4", "parallel.games=4", callbacks=[recorder])
     assert result.outcome == "finished"
-    assert recorder.updates[0].collection.workers == 3
     told = [line["message"] for line in read_log(result.run.log) if line["event"] == "log"]
-    assert any("workers start new games" in message for message in told)
+    assert any("all games begin anew" in message for message in told)
 
 
 def test_what_came_after_the_checkpoint_is_taken_back(tmp_path: Path, undisturbed: TrainResult) -> None:
@@ -227,7 +230,7 @@ def test_a_checkpoint_without_a_learner_is_refused(tmp_path: Path) -> None:
     from runs_for_tests import make_run
 
     run = make_run(tmp_path, "bare", updates=[3])
-    with pytest.raises(CheckpointError, match="no learner in it"):
+    with pytest.raises(CheckpointError, match="no state of a PPO learner"):
         Trainer(run, tiny("model.hidden_dim=8")).train()
 
 
@@ -235,7 +238,7 @@ def test_a_checkpoint_without_a_learner_is_refused(tmp_path: Path) -> None:
 
 
 ASYNC = (
-    "parallel={backend: process, num_workers: 1, games_per_worker: 8, mode: async, experience_batch_size: 64}",
+    "parallel={backend: process, num_workers: 1, tables: 1, games: 8, horizon: 8, mode: async}",
     "run.steps=2048",
 )
 
@@ -260,7 +263,7 @@ def test_asynchronous_training_goes_on_from_a_checkpoint(tmp_path: Path) -> None
 
 def test_weights_may_be_sent_only_when_the_policy_has_moved(tmp_path: Path) -> None:
     """A policy that hardly moves: weights are sent after every eighth update alone."""
-    config = tiny(*ASYNC, "run.sync=adaptive", "ppo.learning_rate=1e-12", "run.steps=4096")
+    config = tiny(*ASYNC, "run.sync=adaptive", "learner.learning_rate=1e-12", "run.steps=4096")
     run = RunDirectory.create(tmp_path, "run", config)
     versions: list[int] = []
     trainer = Trainer(run, config, [After(lambda: versions.append(trainer.parts.manager.version))])
@@ -270,7 +273,7 @@ def test_weights_may_be_sent_only_when_the_policy_has_moved(tmp_path: Path) -> N
 
 
 def test_a_policy_that_moves_is_sent_at_once(tmp_path: Path) -> None:
-    config = tiny(*ASYNC, "run.sync=adaptive", "ppo.learning_rate=0.1", "ppo.schedule=constant")
+    config = tiny(*ASYNC, "run.sync=adaptive", "learner.learning_rate=0.1", "learner.schedule=constant")
     run = RunDirectory.create(tmp_path, "run", config)
     recorder, versions = Recorder(), [1]
     trainer = Trainer(run, config, [recorder, After(lambda: versions.append(trainer.parts.manager.version))])
@@ -282,3 +285,38 @@ def test_a_policy_that_moves_is_sent_at_once(tmp_path: Path) -> None:
     ]
     assert moved
     assert set(moved) == {1}
+
+
+# Evaluations that were cut short
+
+
+def test_an_evaluation_that_was_cut_short_is_finished_on_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped between two opponents: the matches are played again, and the best is judged."""
+    settings = ("evaluation={every: 512, games: 2, opponents: [random, greedy]}", "run.steps=1024")
+    interruption, play, matches = Interruption(), examiner.play_match, [0]
+
+    def play_one(*arguments: Any, **options: Any) -> MatchResult:
+        matches[0] += 1
+        if matches[0] == 2:
+            interruption.request()
+            raise UpdateAbandoned
+        return play(*arguments, **options)
+
+    monkeypatch.setattr(examiner, "play_match", play_one)
+    cut = train(tmp_path, *settings, interruption=interruption)
+    assert cut.outcome == "interrupted"
+    archive = CheckpointArchive(cut.run.checkpoints, read_only=True)
+    assert archive.best_path() is None
+    monkeypatch.setattr(examiner, "play_match", play)
+    recorder = Recorder()
+    resumed = train(tmp_path, *settings, callbacks=[recorder])
+    assert [evaluation.update for evaluation in recorder.evaluations] == [2, 4]
+    assert [row.opponent for row in recorder.evaluations[0].rows] == ["random", "greedy"]
+    assert recorder.evaluations[0].is_best
+    assert archive.best_path() is not None
+    assert resumed.digest == train(tmp_path, *settings, name="whole").digest
+    again = Recorder()
+    train(tmp_path, *settings, callbacks=[again])
+    assert again.evaluations == [], "a run that is done is not examined again"

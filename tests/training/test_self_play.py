@@ -17,14 +17,17 @@ from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, SlabRecord, slab_layout
 from keisei.games.contract import GameSpec, ObservationSpec
-from keisei.learners.ppo import UpdateReport
+from keisei.learners.contract import Report
 from keisei.parallel import ParallelManager
-from keisei.parallel.gathering import Drops
+from keisei.parallel.deliveries import Drops
 from keisei.parallel.status import ManagerStatus, WorkerStatus
+from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import build_network
+from keisei.runs.metric_names import APPROX_KL
 from keisei.training.events import Counters
+from keisei.training.loop import Pace, Parts, summarise, utilisation
 from keisei.training.publishing import LONGEST_WAIT, MOVED_ENOUGH, Publisher
-from keisei.training.self_play import Pace, Parts, self_play, summarise, utilisation
+from keisei.training.self_play import self_play
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import connect
 
@@ -137,11 +140,11 @@ def test_the_pace_follows_whichever_is_further_along() -> None:
 
 def worker(transitions: int, seconds: float) -> WorkerStatus:
     rate = transitions / seconds if seconds else 0.0
-    return WorkerStatus(0, "running", None, transitions, 0, 1, rate, 0.5, 0.4, 0.0, 0, 0, "")
+    return WorkerStatus(0, "running", None, (), transitions, 0, 1, seconds, rate, 0.5, 0.4, 0.0, 0, 0, "")
 
 
 def status(active: int, *workers: WorkerStatus) -> ManagerStatus:
-    return ManagerStatus(True, active, workers, {}, 1, 0.0, 0, 0.0, 0, Drops(), "")
+    return ManagerStatus(True, active, workers, 2, {}, 1, 0.0, 0, 0.0, 0, Drops(), "")
 
 
 def test_utilisation_is_the_share_of_all_workers_time() -> None:
@@ -161,12 +164,12 @@ def publishing(
     """A manager, and an update that moves the policy so far; it says whether its weights were published."""
     with ParallelManager({"game": "tictactoe"}, MODEL, {"enabled": False, "num_workers": 1}) as manager:
         network = build_network(MODEL, manager.spec, seed=1)
-        publisher = Publisher(manager, network, rule)
+        publisher = Publisher(manager, rule)
 
         def update(divergence: float) -> bool:
             with torch.no_grad():
                 next(network.parameters()).add_(1)
-            return publisher.publish(UpdateReport(0, 0, 0, 0, divergence, 0, 0, 0, 1))
+            return publisher.publish(Behaviour(network), Report({0: {APPROX_KL: divergence}}))
 
         yield manager, update
 
@@ -199,12 +202,19 @@ def parts_of(**parallel: object) -> Iterator[Parts]:
         {
             "env": {"game": "tictactoe"},
             "model": MODEL,
-            "ppo": {"minibatch_size": 32, "epochs": 2},
-            "parallel": {"enabled": False, "num_workers": 2, "games_per_worker": 8, **parallel},
-            "run": {"rollout": 64, "learner_threads": 1, "device": "cpu"},
+            "learner": {"minibatch_size": 32, "epochs": 2},
+            "parallel": {
+                "backend": "inline",
+                "num_workers": 2,
+                "tables": 2,
+                "games": 8,
+                "horizon": 4,
+                **parallel,
+            },
+            "run": {"learner_threads": 1, "device": "cpu"},
         }
     )
-    parts = connect(config.resolved())
+    parts = connect(config.resolved().placed())
     try:
         yield parts
     finally:

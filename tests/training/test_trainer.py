@@ -35,7 +35,9 @@ from keisei.runs.metric_names import TAGS
 from keisei.runs.rows import EvaluationRow, GameRow, RatingRow
 from keisei.training.callbacks import Callback, StopTraining
 from keisei.training.events import Counters, Ended, Started, Update
-from keisei.training.self_play import Pace, self_play
+from keisei.training.loop import Pace
+from keisei.training.regimes import regime_of
+from keisei.training.self_play import self_play
 from keisei.training.trainer import Trainer, TrainResult
 
 STABLE_BASELINES = {
@@ -103,8 +105,8 @@ def test_numbers_go_to_the_database_to_tensorboard_and_to_the_log(tmp_path: Path
 def test_learning_learns(tmp_path: Path) -> None:
     """The policy becomes surer of itself and comes to win against a random player."""
     result = train(
-        tmp_path, "run.steps=15_360", "run.rollout=1024", "parallel.games_per_worker=32", "model.hidden_dim=64",
-        "ppo.learning_rate=5e-3", "ppo.epochs=4", "run.checkpoint_every=null", "evaluation.opponents=[random]",
+        tmp_path, "run.steps=15_360", "parallel.games=32", "parallel.horizon=16", "model.hidden_dim=64",
+        "learner.learning_rate=5e-3", "learner.epochs=4", "run.checkpoint_every=null", "evaluation.opponents=[random]",
         "evaluation.games=100",
     )  # fmt: skip
     losses = [value for _, value in curve(result.run, "train/entropy_loss")]
@@ -114,19 +116,19 @@ def test_learning_learns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_an_update_has_its_rollout_and_not_twice_of_it(tmp_path: Path, workers: int) -> None:
+def test_an_update_learns_from_its_tables_whatever_the_number_of_workers(
+    tmp_path: Path, workers: int
+) -> None:
     recorder = Recorder()
     train(
-        tmp_path, f"parallel.num_workers={workers}", "parallel.games_per_worker=1", "run.steps=512",
+        tmp_path, f"parallel.num_workers={workers}", "parallel.tables=3", "parallel.games=5", "run.steps=480",
         callbacks=[recorder],
     )  # fmt: skip
-    assert [update.collection.transitions for update in recorder.updates] == [
-        255 // workers * workers + workers
-    ] * 2
+    assert [update.collection.transitions for update in recorder.updates] == [3 * 5 * 16] * 2
 
 
 def test_schedules_follow_the_run(tmp_path: Path) -> None:
-    run = train(tmp_path, "ppo.learning_rate=0.004", "ppo.schedule=linear").run
+    run = train(tmp_path, "learner.learning_rate=0.004", "learner.schedule=linear").run
     assert [value for _, value in curve(run, "train/learning_rate")] == pytest.approx(
         [0.004, 0.003, 0.002, 0.001]
     )
@@ -200,7 +202,8 @@ def test_a_damaged_best_gives_its_place_to_the_next(tmp_path: Path) -> None:
 
 def test_shogi_games_are_kept_as_records(tmp_path: Path) -> None:
     run = train(
-        tmp_path, "env={game: shogi, max_moves: 12}", "parallel.games_per_worker=4", "run.rollout=64", "run.steps=64",
+        tmp_path, "env={game: shogi, options: {max_plies: 12}}", "parallel.games=4", "parallel.horizon=8",
+        "run.steps=64",
         "evaluation={opponents: [random], games: 4, records: 3, opening_plies: 2}",
     ).run  # fmt: skip
     _, _, games = stored(run)
@@ -299,7 +302,8 @@ def test_an_owner_that_cannot_learn_is_told_of_once(
             failed = failures.get(update.counters.update, {})
             yield replace(update, report=replace(update.report, failures=failed))
 
-    monkeypatch.setattr("keisei.training.trainer.self_play", failing)
+    regime = replace(regime_of(tiny()), loop=failing)
+    monkeypatch.setattr("keisei.training.trainer.regime_of", lambda config: regime)
     recorder = Recorder()
     train(tmp_path, callbacks=[recorder])
     told = [f"agent {name}" for name in (
@@ -383,8 +387,8 @@ def test_an_error_in_a_callback_ends_the_run_and_loses_nothing(tmp_path: Path) -
 
 
 def test_a_run_that_diverges_says_so_and_keeps_what_it_had(tmp_path: Path) -> None:
-    with pytest.raises(LearningError, match=r"lower ppo\.learning_rate"):
-        train(tmp_path, "ppo.learning_rate=1e30", "ppo.max_grad_norm=1e30")
+    with pytest.raises(LearningError, match=r"lower learner\.learning_rate"):
+        train(tmp_path, "learner.learning_rate=1e30", "learner.max_grad_norm=1e30")
     run = RunDirectory.open(tmp_path / "run")
     assert run.status().state is RunState.FAILED
     assert "LearningError" in run.status().detail

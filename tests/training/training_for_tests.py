@@ -27,10 +27,10 @@ UPDATES = 4
 TINY: Mapping[str, Any] = {
     "env": {"game": "tictactoe"},
     "model": {"network": "mlp", "hidden_dim": 16, "num_layers": 1},
-    "ppo": {"minibatch_size": 64, "epochs": 1, "learning_rate": 3e-3},
-    "parallel": {"backend": "inline", "num_workers": 2, "games_per_worker": 8},
+    "learner": {"minibatch_size": 64, "epochs": 1, "learning_rate": 3e-3},
+    "parallel": {"backend": "inline", "num_workers": 2, "tables": 2, "games": 8, "horizon": 16},
     "evaluation": {"every": 0, "games": 2, "opponents": []},
-    "run": {"steps": UPDATES * ROLLOUT, "rollout": ROLLOUT, "learner_threads": 1, "checkpoint_every": 1},
+    "run": {"steps": UPDATES * ROLLOUT, "learner_threads": 1, "checkpoint_every": 1},
 }
 
 # What depends on the weights and the games alone, and so is the same in every run.

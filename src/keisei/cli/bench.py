@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-import keisei
+from keisei.cli.installation import checkout
 from keisei.errors import KeiseiError
 
 app = typer.Typer(no_args_is_help=True, help="Measure, side by side with others, on this machine.")
@@ -143,8 +143,8 @@ def learning_modes(
 def _benchmark(name: str) -> Any:
     """A module of ``benchmarks/``, which lies in the project's folder and is not installed with the package:
     it imports the libraries that we compare with, and some of those are under other licences."""
-    root = Path(keisei.__file__).resolve().parents[2]
-    if not (root / "benchmarks" / f"{name}.py").exists():
+    root = checkout()
+    if root is None:
         raise KeiseiError(
             "benchmarks run from a checkout of the project, where the folder benchmarks/ is; "
             "this is an installed copy"

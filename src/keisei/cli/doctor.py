@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from importlib.util import find_spec
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from keisei.cli.installation import checkout, pip_install
 from keisei.errors import KeiseiError
+from keisei.machine.cores import core_limit, machine_cores
+from keisei.machine.memory import free_memory, memory_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,11 @@ def examine() -> Iterator[Finding]:
 
 
 def _cores() -> Finding:
-    total = os.cpu_count() or 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
-    value = f"{usable} of {total} usable by this process"
-    if usable < total:
-        return Finding("cores", value, "start it without taskset or a CPU limit to use all")
-    return Finding("cores", value)
+    limit, total = core_limit(), machine_cores()
+    if limit.cores == total:
+        return Finding("cores", f"all {total} usable by this process")
+    value = f"{limit.cores} of {total} usable by this process: {limit.reason}"
+    return Finding("cores", value, "start it without this limit, or give its container or service more CPUs")
 
 
 def _memory() -> Finding:
@@ -70,35 +71,43 @@ def _memory() -> Finding:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return Finding("memory", "this system does not tell")
-    limit = _container_limit()
-    value = f"{total / 2**30:.1f} GiB"
+    free, limit = free_memory(), memory_limit()
+    left = f"{_gibibytes(free)} left of " if free is not None else ""
     if limit is not None and limit < total:
-        value += f", of which this container may use {limit / 2**30:.1f} GiB"
-    return Finding("memory", value)
+        return Finding(
+            "memory", f"{left}{_gibibytes(limit)}: a cgroup limit (the machine has {_gibibytes(total)})"
+        )
+    return Finding("memory", f"{left}{_gibibytes(total)}")
 
 
-def _container_limit() -> int | None:
-    """The memory limit of a Linux container (cgroup version 2), where there is one."""
-    try:
-        text = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None
+def _gibibytes(nbytes: int) -> str:
+    return f"{nbytes / 2**30:.1f} GiB"
 
 
 def _native_core() -> Finding:
+    wanted = os.environ.get("KEISEI_NATIVE")
     try:
         core = import_module("keisei.native").core
     except (ImportError, KeiseiError) as error:
-        return Finding("native core", f"does not load: {error}", "make setup   (it needs a C++20 compiler)")
-    return Finding("native core", f"instruction set {core.INSTRUCTION_SET}")
+        return Finding("native core", f"does not load: {error}", _native_remedy(wanted))
+    how = "as KEISEI_NATIVE asks" if wanted else "picked for this processor"
+    return Finding("native core", f"build {core.INSTRUCTION_SET}, {how}")
+
+
+def _native_remedy(wanted: str | None) -> str:
+    if wanted:
+        return "unset KEISEI_NATIVE   (then the build is picked for this processor)"
+    if checkout() is not None:
+        return "make setup   (it needs a C++20 compiler)"
+    return pip_install("--force-reinstall --no-deps keisei")
 
 
 def _torch() -> Iterator[Finding]:
     try:
         import torch
     except ImportError as error:
-        yield Finding("torch", f"does not load: {error}", "make setup")
+        remedy = "make setup" if checkout() is not None else pip_install("--force-reinstall torch")
+        yield Finding("torch", f"does not load: {error}", remedy)
         return
     yield Finding("torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
     if torch.cuda.is_available():
@@ -119,6 +128,6 @@ def _why_no_gpu(cuda: str | None) -> str:
 def _extra(name: str, module: str, purpose: str) -> Finding:
     """Look for an optional package without importing it: Ray alone takes seconds."""
     if find_spec(module) is None:
-        install = f"{sys.executable} -m pip install -c constraints.txt {name}"
-        return Finding(name, f"not installed; only {purpose} need it", install)
+        pinned = "-c constraints.txt " if checkout() is not None else ""
+        return Finding(name, f"not installed; only {purpose} need it", pip_install(f"{pinned}{name}"))
     return Finding(name, metadata.version(name))

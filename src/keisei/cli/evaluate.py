@@ -52,7 +52,8 @@ def evaluate(
     opening_plies: OpeningPlies = None,
     root: Root = Path("runs"),
     records: Annotated[
-        Path | None, typer.Option(help="Write all games into this new directory, as KIF (Shogi only).")
+        Path | None,
+        typer.Option(help="Write all games into this new directory, in its own format (Shogi: KIF)."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -172,10 +173,8 @@ def _match_as_json(match: MatchResult) -> dict[str, object]:
 
 def _prepare_records(directory: Path, game: RunGame) -> None:
     """Before anything is played, so that no games are lost."""
-    if game.spec.name != "shogi":
-        raise ConfigError(
-            f"--records writes KIF, a format of Shogi, and this run plays {game.spec.name}; leave it out"
-        )
+    if game.spec.record_format is None:
+        raise ConfigError(f"--records: {game.spec.name} has no format for records; leave it out")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         taken = any(directory.iterdir())
@@ -187,9 +186,9 @@ def _prepare_records(directory: Path, game: RunGame) -> None:
 
 def _write_records(directory: Path, matches: Sequence[MatchResult]) -> None:
     """A file for each game: its opponent, and its number within the match."""
-    from keisei.evaluation import write_kif
+    from keisei.evaluation import write_record
 
     for place, match in enumerate(matches, start=1):
         opponent = re.sub(r"[^A-Za-z0-9._-]+", "-", match.players[1])
         for number in range(len(match.games)):
-            write_kif(match, number, directory / f"{place}-{opponent}-{number + 1:04d}.kif")
+            write_record(match, number, directory / f"{place}-{opponent}-{number + 1:04d}")

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from keisei.games import Game, GameSpec, Step, make_game
+from keisei.games.registry import DEFAULT_GAME
 
 
 @dataclass(slots=True)
@@ -45,7 +46,9 @@ class GamesPlayed:
 
 
 def play(
-    game: Annotated[str, typer.Option(help="A name that `keisei games` lists, or module:Class.")] = "shogi",
+    game: Annotated[
+        str, typer.Option(help="A name that `keisei games` lists, or module:Class.")
+    ] = DEFAULT_GAME,
     games: Annotated[int, typer.Option(min=1, help="Stop once this many games are finished.")] = 2000,
     batch: Annotated[int, typer.Option(min=1, help="Games played side by side.")] = 256,
     seed: Annotated[int, typer.Option(min=0, help="The same seed plays the same games.")] = 0,

@@ -74,7 +74,7 @@ def _settings(target: str | None, steps: int | None, overrides: list[str], root:
     if target is None:
         target = "shogi-quickstart" if "shogi-quickstart" in preset_names() else "connect-four-ppo"
     source = find_source(target, root)
-    steps = steps or UPDATES * source.config(overrides).run.rollout
+    steps = steps or UPDATES * source.config(overrides).rollout
     return source.config([*length_overrides(steps, None), *overrides])
 
 
@@ -83,7 +83,7 @@ def _print(found: Profile, mode: ProfileMode) -> None:
     config = found.config
     console.print(
         f"{config.env.game}, network {config.model.network} with {found.parameters:,} parameters; {mode.value}, "
-        f"workers: {config.parallel.workers} ({config.parallel.placement}, {config.parallel.mode}), "
+        f"workers: {config.parallel.workers} ({config.parallel.backend}, {config.parallel.mode}), "
         f"learner threads: {config.run.learner_threads}",
         soft_wrap=True,
     )
@@ -148,7 +148,7 @@ def _as_json(found: Profile, mode: ProfileMode) -> dict[str, object]:
         "network": config.model.network,
         "parameters": found.parameters,
         "workers": config.parallel.workers,
-        "placement": config.parallel.placement,
+        "placement": config.parallel.backend,
         "sync": config.parallel.mode,
         "learner_threads": config.run.learner_threads,
         "updates": found.updates,

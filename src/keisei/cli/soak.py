@@ -17,6 +17,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from keisei.games.registry import DEFAULT_GAME
+
 if TYPE_CHECKING:
     from keisei.proving.audit import Findings
     from keisei.proving.disturbance import Toll
@@ -35,7 +37,7 @@ def soak(
         float, typer.Option(min=0.01, help="Seconds between two strikes, on average.")
     ] = 0.1,
     workers: Annotated[int, typer.Option(min=1, max=64)] = 4,
-    game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = "shogi",
+    game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = DEFAULT_GAME,
     games: Annotated[int, typer.Option(min=1, help="Games in each worker.")] = 16,
     mode: Annotated[SoakMode, typer.Option(help="How to collect; `both` halves the time.")] = SoakMode.BOTH,
     seed: Annotated[int, typer.Option(min=0)] = 0,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Target = Annotated[str, typer.Argument(help="A preset, a settings file, or a run to go on with.")]
 Root = Annotated[Path, typer.Option(help="The folder of all runs.")]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", help="Change a setting, such as ppo.learning_rate=3e-4.")
+    list[str] | None, typer.Option("--set", help="Change a setting, such as learner.learning_rate=3e-4.")
 ]
 
 

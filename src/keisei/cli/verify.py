@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keisei.errors import ConfigError
+from keisei.games.registry import DEFAULT_GAME
 
 if TYPE_CHECKING:
     from keisei.proving.same_experience import Observer, Run, VerifyReport, VerifySettings
@@ -29,7 +30,7 @@ SHOWN_DIGITS = 24
 
 def verify(
     ctx: typer.Context,
-    game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = "shogi",
+    game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = DEFAULT_GAME,
     workers: Annotated[int | None, typer.Option(min=1, max=64, help="4; 2 with --training.")] = None,
     games: Annotated[int, typer.Option(min=1, help="Games in each worker.")] = 16,
     rounds: Annotated[

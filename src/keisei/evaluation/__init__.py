@@ -2,7 +2,7 @@
 
 from keisei.evaluation.matches import MatchResult, PlayedGame, Player, as_player, play_match
 from keisei.evaluation.ratings import Pairing, Rating, rate
-from keisei.evaluation.records import shogi_record, write_kif
+from keisei.evaluation.records import recorded_game, write_record
 from keisei.evaluation.statistics import (
     EloDifference,
     Interval,
@@ -31,8 +31,8 @@ __all__ = [
     "likelihood_of_superiority",
     "play_match",
     "rate",
+    "recorded_game",
     "round_robin",
     "score_interval",
-    "shogi_record",
-    "write_kif",
+    "write_record",
 ]

@@ -20,6 +20,7 @@ from keisei.evaluation.statistics import Tally
 from keisei.games.contract import Game, GameSpec, IntArray, Rows, Step
 from keisei.games.options import did_you_mean, whole_number
 from keisei.games.randomness import keyed_uniform
+from keisei.games.records import RecordFormat
 from keisei.games.registry import GameSource, make_game
 from keisei.policies.contract import Policy, Situation
 from keisei.policies.registry import PLAYERS, named_player
@@ -90,6 +91,8 @@ class MatchResult:
     opening_plies: int
     games: tuple[PlayedGame, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
+    record_format: RecordFormat | None = field(default=None, compare=False, repr=False)
+    """How games of this kind are written to files; see ``keisei.evaluation.records``."""
 
     def tally(self, seat: int | None = None) -> Tally:
         """Results of the first player; in one seat only, where it is given."""
@@ -168,7 +171,7 @@ def play_match(
                 on_game(start + finished, games)
         played += table.played
     names = (players[0].name, players[1].name)
-    return MatchResult(spec.name, names, seed, opening_plies, tuple(played), options)
+    return MatchResult(spec.name, names, seed, opening_plies, tuple(played), options, spec.record_format)
 
 
 def usual_opening(game: GameSource, options: Mapping[str, Any]) -> int:

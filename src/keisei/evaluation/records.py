@@ -1,39 +1,31 @@
-"""Games of a match as Shogi records, for KIF and CSA files."""
+"""Games of a match as records, in the format that the game brings."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from keisei.errors import ConfigError
-from keisei.evaluation.matches import MatchResult, PlayedGame
-from keisei.games.shogi import kif
-from keisei.games.shogi.board import Board, Outcome, Termination
-from keisei.games.shogi.moves import Color
-from keisei.games.shogi.record import GameRecord
-from keisei.games.shogi.sfen import STARTING_SFEN
+from keisei.evaluation.matches import MatchResult
+from keisei.games.records import RecordedGame
 
-__all__ = ["shogi_record", "write_kif"]
+__all__ = ["recorded_game", "write_record"]
 
 
-def shogi_record(match: MatchResult, number: int) -> GameRecord:
-    """A game of a Shogi match that was played with ``record=True``."""
+def recorded_game(match: MatchResult, number: int) -> RecordedGame:
+    """A game of a match that was played with ``record=True``, with names and scores by seat."""
     game = match.games[number]
-    if match.game != "shogi" or not game.actions:
-        raise ConfigError(
-            f"a record is made of the actions of a Shogi game; this is a game of {match.game} with "
-            f"{len(game.actions)} actions. Play the match with record=True"
-        )
-    board = Board(match.options.get("start", STARTING_SFEN))
-    for action in game.actions:
-        board.push(board.move_from_action(action))
-    names = match.players if game.seat == 0 else (match.players[1], match.players[0])
-    return GameRecord.from_board(board, Outcome(Termination(game.ending), _winner(game)), names)
+    if not game.actions:
+        raise ConfigError("a record is made of a game's actions; play the match with record=True")
+    first, second = match.players
+    names = (first, second) if game.seat == 0 else (second, first)
+    result = float(game.result if game.seat == 0 else -game.result)
+    return RecordedGame(match.options, game.actions, names, (result, -result), game.ending)
 
 
-def write_kif(match: MatchResult, number: int, path: Path) -> None:
-    """The same as a KIF file. It is UTF-8, which has a sign for every player's name."""
-    kif.dump(shogi_record(match, number), path, encoding="utf-8")
-
-
-def _winner(game: PlayedGame) -> Color | None:
-    return None if game.result == 0 else Color(game.seat if game.result > 0 else 1 - game.seat)
+def write_record(match: MatchResult, number: int, stem: Path) -> Path:
+    """Write such a game into a file, and give its path: ``stem`` and the suffix of the game's format."""
+    if match.record_format is None:
+        raise ConfigError(f"{match.game} has no format for records; its GameSpec.record_format may bring one")
+    path = stem.with_name(stem.name + match.record_format.suffix)
+    match.record_format.write(recorded_game(match, number), path)
+    return path

@@ -1,18 +1,28 @@
 """Advantages: how much better an action was than what was expected, game by game and seat by seat.
 
 Generalised advantage estimation (Schulman et al., 2016): with delta_t = r_t + g V_{t+1} - V_t, the advantage is
-A_t = delta_t + g l A_{t+1}. Four things are easy to get wrong in games, and are done here:
+A_t = delta_t + g l A_{t+1}. Five things are easy to get wrong in games, and are done here:
 
 - A trajectory belongs to one game. It ends where the game ends, and never runs on into the next one.
 - V_{t+1} is the estimate of whoever acts next. In a zero-sum game of two that is the negative of the mover's own,
   unless the mover stays; in other games each seat's decisions form a chain of their own.
-- A game that was cut off (truncated) has a value where it was cut, while one that ended has none.
-- What an opponent does is part of the world: the chain leads from the learner's decision to its next one, and an
-  opponent's own estimate (which may be none at all) is never asked for.
+- A game that was cut off (truncated) has a value where it was cut, while one that ended has none. A seat that has no
+  position of its own there takes its own last word for it.
+- What others do is part of the world: the chain leads from a decision of the owner to the owner's next one, and
+  nobody else's estimate (there may be none at all) is ever asked for.
+- Time is counted in plies. Where the next decision of a chain comes k plies later, the target is
+
+      r_t + g r_{t+1} + … + g^(k-1) r_{t+k-1} + g^k V_{t+k}
+
+  and the trace fades by l^k. So both mean the same whether a seat's rewards are its own or its rival's loss.
+
+Where a slab ends, the game goes on. A zero-sum chain of two takes the value of the position there. Elsewhere a seat
+that acts in that position does so too; the last decision of a seat that waits stays *open*. It is not estimated here
+but carried to the next slab of its table (``experience.carry``), and the decisions before it rely on its value.
 
 Experience that older weights have played is corrected by V-trace (Espeholt et al., 2018). With pi the policy that
 learns now, mu the one that acted, V the values of the former, rho_t = min(rho_bar, pi/mu) and
-c_t = l min(c_bar, pi/mu), the targets of the values and the advantages of the actions are
+c_t = l^k min(c_bar, pi/mu), the targets of the values and the advantages of the actions are (k is 1 here)
 
     v_t = V_t + rho_t delta_t + g c_t (v_{t+1} - V_{t+1})        A_t = r_t + g v_{t+1} - V_t
 """
@@ -21,27 +31,36 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
+from keisei.errors import ConfigError
 from keisei.experience.slab import Slab
-from keisei.games.contract import Array, BoolArray, FloatArray
-
-UNKNOWN = np.float32(np.nan)
-"""Stands for the value of a seat that does not act where its record ends; its own last word is then taken for it."""
-
-Estimates: TypeAlias = tuple[FloatArray, FloatArray]
-"""How far targets are from values, v - V, and advantages as in V-trace: A = r + g v' - V."""
+from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
-    """[steps, slots] each; meaningful where the learner acted."""
+class CreditRule:
+    """How far back an outcome reaches, and how much of it counts."""
 
-    advantages: FloatArray
-    returns: FloatArray
-    """What the value should have been."""
+    discount: float
+    """g: what a ply later is worth."""
+    trace: float
+    """Lambda: by how much surprises fade for each ply that they lie ahead."""
+    rho_clip: float = 1.0
+    """V-trace's bound on the ratio by which a surprise counts."""
+    trace_clip: float = 1.0
+    """V-trace's bound on the ratio by which later surprises reach back."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.discount <= 1 or not 0 <= self.trace <= 1:
+            raise ConfigError(
+                f"discount is in (0, 1] and lambda in [0, 1]; got {self.discount} and {self.trace}"
+            )
+        if self.rho_clip <= 0 or self.trace_clip <= 0:
+            raise ConfigError(
+                f"rho_clip and trace_clip are above 0 (1 is usual); got {self.rho_clip} and {self.trace_clip}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,151 +68,248 @@ class Judged:
     """What the policy that learns now says of a slab that other weights have played."""
 
     log_probs: FloatArray
-    """[steps, slots]: of the actions that were taken. Looked at where the learner acted."""
+    """[steps, slots]: of the actions that were taken. Looked at where the owner acted."""
     values: FloatArray
     """[steps + 1, slots]"""
     final_values: FloatArray
     """[steps, slots]: of the last positions of truncated games."""
 
 
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What each seat can expect at the first position of a slab, [games * seats] each. It closes decisions of
+    earlier slabs."""
+
+    worth: FloatArray
+    """Rewards up to the seat's next decision and the value of that, discounted to here."""
+    own: FloatArray
+    """How much the value of the seat's last decision counts on top: some, where the game is cut off and the seat
+    has no last position."""
+    ahead: FloatArray
+    """How far the target of the next decision is from its value, v - V, discounted to here."""
+    trail: FloatArray
+    """The same, faded by the trace."""
+    closes: BoolArray
+    """False where the seat never acts and its game goes on: ``worth`` is then what it has earned."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDecisions:
+    """The last decisions of seats that wait where a slab ends, [n] each."""
+
+    step: Array
+    slot: Array
+    place: Array
+    """game * seats + seat"""
+    earned: FloatArray
+    """Rewards from the decision to the end of the slab, discounted to the decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a slab teaches."""
+
+    advantages: FloatArray
+    """[steps, slots]; meaningful where ``settled``."""
+    returns: FloatArray
+    """[steps, slots]: what the value should have been; meaningful where ``settled``."""
+    settled: BoolArray
+    """[steps, slots]: decisions of the owner that are not open."""
+    open: OpenDecisions | None = None
+    """None in a zero-sum chain of two, where nothing is carried."""
+    outlook: Outlook | None = None
+    """None likewise."""
+
+
+def carries(spec: GameSpec) -> bool:
+    """True for games in which a seat may wait where a slab ends, and its last decision with it."""
+    return spec.simultaneous or (spec.seats > 1 and not (spec.zero_sum and spec.seats == 2))
+
+
+def owned_by(slab: Slab, owner: int) -> BoolArray:
+    """[steps, slots]: True where a decision belongs to this learner."""
+    owned: BoolArray = slab.acting[: slab.shape.steps] & (slab.owner == owner)
+    return owned
+
+
 def estimate_advantages(
-    slab: Slab,
-    discount: float,
-    trace: float,
-    *,
-    zero_sum: bool,
-    judged: Judged | None = None,
-    rho_clip: float = 1.0,
-    trace_clip: float = 1.0,
+    slab: Slab, rule: CreditRule, *, zero_sum: bool, owner: int = 0, judged: Judged | None = None
 ) -> Targets:
-    """Advantages and returns of one slab: by GAE, or by V-trace where it was ``judged``. ``trace`` is lambda.
+    """Advantages and returns of one owner in one slab: by GAE, or by V-trace where it was ``judged``.
 
     Where nothing has changed since the slab was played (pi = mu, the same values), both give the same returns. Their
     advantages differ by how far they look: GAE's is delta_t + g l A_{t+1}, V-trace's is delta_t + g A_{t+1} with
     GAE's own A_{t+1}, that is, lambda begins to count one decision later. With lambda = 1 they are the same.
     """
-    terms = _Terms.of(slab, trace, judged, rho_clip, trace_clip)
-    if slab.shape.simultaneous:
-        corrections, advantages = _per_slot(slab, terms, discount)
-    elif zero_sum and slab.shape.seats == 2:
-        corrections, advantages = _zero_sum(slab, terms, discount)
-    else:
-        corrections, advantages = _per_seat(slab, terms, discount)
-    returns = corrections + terms.value[: slab.shape.steps]
-    return Targets(corrections if judged is None else advantages, returns)
+    owned = owned_by(slab, owner)
+    terms = _Terms.of(slab, rule, owned, judged)
+    if zero_sum and slab.shape.seats == 2 and not slab.shape.simultaneous:
+        return _zero_sum(slab, terms, rule, owned)
+    return _per_seat(slab, terms, rule, owned)
+
+
+def ratios(log_probs: Array, behaviour: Array, rule: CreditRule) -> tuple[Array, Array]:
+    """V-trace's clipped ratios pi/mu: one for rho, one for c. Clipped before the exponential, which else might
+    overflow."""
+    ratio_log = log_probs - behaviour
+    rho, c = (
+        np.exp(np.minimum(ratio_log, np.float32(math.log(clip)))) for clip in (rule.rho_clip, rule.trace_clip)
+    )
+    return rho, c
 
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What both estimates are made of. GAE is the case in which rho is 1 and c is lambda."""
+    """What both estimates are made of. GAE is the case in which all ratios are 1."""
 
     value: FloatArray
     final_value: FloatArray
     rho: Array
     c: Array
+    """Without its power of lambda."""
+    corrected: bool
+    """True for V-trace, whose advantages are r + g v' - V; GAE's are v - V."""
 
     @classmethod
-    def of(
-        cls, slab: Slab, trace: float, judged: Judged | None, rho_clip: float, trace_clip: float
-    ) -> _Terms:
+    def of(cls, slab: Slab, rule: CreditRule, owned: BoolArray, judged: Judged | None) -> _Terms:
         if judged is None:
-            rho, c = (np.broadcast_to(np.float32(number), slab.action.shape) for number in (1, trace))
-            return cls(slab.value, slab.final_value, rho, c)
-        ratio_log = np.where(slab.policy == 0, judged.log_probs - slab.log_prob, np.float32(0))
-        c = np.float32(trace) * _clipped(ratio_log, trace_clip)
-        return cls(judged.values, judged.final_values, _clipped(ratio_log, rho_clip), c)
+            one = np.broadcast_to(np.float32(1), slab.action.shape)
+            return cls(slab.value, slab.final_value, one, one, False)
+        rho, c = ratios(np.where(owned, judged.log_probs, slab.log_prob), slab.log_prob, rule)
+        return cls(judged.values, judged.final_values, rho, c, True)
 
 
-def _clipped(ratio_log: Array, clip: float) -> Array:
-    """min(clip, exp(ratio_log)), clipped before the exponential, which else might overflow."""
-    return np.exp(np.minimum(ratio_log, np.float32(math.log(clip))))
-
-
-def _zero_sum(slab: Slab, terms: _Terms, discount: float) -> Estimates:
+def _zero_sum(slab: Slab, terms: _Terms, rule: CreditRule, owned: BoolArray) -> Targets:
     """Two seats whose rewards add up to nothing: one chain of plies, in which the view turns with the mover."""
-    steps, games = slab.shape.steps, np.arange(slab.shape.games)
-    corrections, advantages = np.zeros((2, steps, len(games)), np.float32)
-    value, following = terms.value[steps], np.zeros(len(games), np.float32)
+    steps, value = slab.shape.steps, terms.value
+    earned, link = _turning(slab, terms, rule.discount)
+    fading = link * np.float32(rule.trace)
+    whole = bool(owned.all())
+    corrections, advantages = np.zeros((2, *owned.shape), np.float32)
+    next_value = value[steps]
+    ahead = trail = np.zeros(slab.shape.games, np.float32)
     for t in reversed(range(steps)):
-        mover, ours = slab.seat[t], slab.policy[t] == 0
-        terminated, truncated = slab.terminated[t], slab.truncated[t]
-        next_seat = np.where(truncated, slab.final_seat[t], slab.seat[t + 1])
-        sign = np.where(next_seat == mover, np.float32(1), np.float32(-1))
-        next_value = np.where(truncated, terms.final_value[t], value) * sign * ~terminated
-        expected = slab.reward[t, games, mover] + discount * next_value
-        delta = expected - terms.value[t]
-        ahead = discount * sign * following * ~(terminated | truncated)
-        correction = terms.rho[t] * delta + terms.c[t] * ahead
-        corrections[t], advantages[t] = correction * ours, (delta + ahead) * ours
-        # An opponent's ply is passed over: what is expected there is what comes of it.
-        value = np.where(ours, terms.value[t], expected)
-        following = np.where(ours, correction, ahead)
-    return corrections, advantages
+        expected = earned[t] + link[t] * next_value
+        ahead, trail = link[t] * ahead, fading[t] * trail
+        delta = expected - value[t]
+        correction = terms.rho[t] * delta + terms.c[t] * trail
+        corrections[t], advantages[t] = correction, delta + ahead
+        if whole:
+            next_value, ahead, trail = value[t], correction, correction
+        else:  # a ply of others is passed over: what is expected there is what comes of it
+            ours = owned[t]
+            next_value = np.where(ours, value[t], expected)
+            ahead, trail = np.where(ours, correction, ahead), np.where(ours, correction, trail)
+    chosen = advantages if terms.corrected else corrections
+    return Targets(chosen, corrections + value[:steps], owned)
 
 
-def _per_slot(slab: Slab, terms: _Terms, discount: float) -> Estimates:
-    """Every seat acts in every step of its game, unless it has dropped out: a chain for each slot."""
-    steps, seats = slab.shape.steps, slab.shape.seats
-    corrections, advantages = np.zeros((2, steps, slab.shape.slots), np.float32)
-    chain = _Chain(slab.shape.slots, discount)
-    chain.value[:] = terms.value[steps] * slab.acting[steps]
+def _turning(slab: Slab, terms: _Terms, discount: float) -> tuple[FloatArray, FloatArray]:
+    """[steps, games] both: what the mover of each ply earns by it, the value where its game was cut off included;
+    and by what the next ply of its game counts, as the mover sees it."""
+    steps = slab.shape.steps
+    mover = slab.seat[:steps]
+    next_seat = np.where(slab.truncated, slab.final_seat, slab.seat[1:])
+    turn = np.where(next_seat == mover, np.float32(discount), np.float32(-discount))
+    earned: FloatArray = np.take_along_axis(slab.reward, mover[..., None], axis=2)[..., 0]
+    cut = np.nonzero(slab.truncated)
+    earned[cut] += turn[cut] * terms.final_value[cut]
+    turn[slab.terminated | slab.truncated] = 0
+    return earned, turn
+
+
+def _per_seat(slab: Slab, terms: _Terms, rule: CreditRule, owned: BoolArray) -> Targets:
+    """Each seat has rewards of its own: a chain for each (game, seat), whose links are the seat's own decisions.
+    What a seat earns while it waits, be it while others move or while it rests, belongs to its decision before."""
+    steps, place = slab.shape.steps, _places(slab)
+    at, counted = place[:steps][owned], owned.sum(1)
+    last = _last_decisions(slab, np.arange(steps).repeat(counted), at, place)
+    settled = owned.copy()
+    settled[last.step, last.slot] = False
+    # One list of all decisions, step after step: a slice of it is cheaper than picking the owner's rows in each step.
+    bounds = [0, *counted.cumsum().tolist()]
+    value, rho, c = (column[:steps][owned] for column in (terms.value, terms.rho, terms.c))
+    counts = settled[owned].astype(np.float32)
+    targets, corrections, aheads = np.zeros((3, len(at)), np.float32)
+    inflow, link = _seat_flow(slab, terms, rule.discount)
+    state = np.zeros((4, link.shape[1]), np.float32)
+    worth, own, ahead, trail = state
+    end = np.flatnonzero(slab.acting[steps])
+    worth[place[steps, end]] = terms.value[steps, end]
+    fade = np.float32(rule.trace)
     for t in reversed(range(steps)):
-        terminated, truncated = np.repeat(slab.terminated[t], seats), np.repeat(slab.truncated[t], seats)
-        chain.cut(terminated, truncated, terms.final_value[t])
-        chain.reward += slab.reward[t].reshape(-1)
-        who = np.flatnonzero(slab.acting[t])
-        corrections[t, who], advantages[t, who] = chain.decide(
-            who, terms.value[t, who], terms.rho[t, who], terms.c[t, who]
-        )
-    return corrections, advantages
+        state *= link[t]
+        trail *= fade
+        state[:2] += inflow[t]
+        mine = slice(bounds[t], bounds[t + 1])
+        who, now = at[mine], value[mine]
+        target = worth[who] + own[who] * now
+        correction = (rho[mine] * (target - now) + c[mine] * trail[who]) * counts[mine]
+        targets[mine], corrections[mine], aheads[mine] = target, correction, ahead[who]
+        worth[who], own[who], ahead[who], trail[who] = now, 0, correction, correction
+    advantages, returns, earned = np.zeros((3, *owned.shape), np.float32)
+    advantages[owned] = targets - value + aheads if terms.corrected else corrections
+    returns[owned] = value + corrections
+    earned[owned] = targets
+    return Targets(
+        advantages,
+        returns,
+        settled,
+        OpenDecisions(last.step, last.slot, last.place, earned[last.step, last.slot]),
+        Outlook(worth, own, ahead, trail, last.closes),
+    )
 
 
-def _per_seat(slab: Slab, terms: _Terms, discount: float) -> Estimates:
-    """Turn-based games in which each seat has rewards of its own: a chain for each (game, seat), whose links are
-    the seat's own decisions. What a seat earns while others move belongs to its decision before."""
-    steps, games, seats = slab.shape.steps, slab.shape.games, slab.shape.seats
-    corrections, advantages = np.zeros((2, steps, games), np.float32)
-    chain = _Chain(games * seats, discount)
-    rows = np.arange(games) * seats
-    chain.value[:] = UNKNOWN
-    chain.value[rows + slab.seat[steps]] = terms.value[steps]
-    for t in reversed(range(steps)):
-        terminated, truncated = np.repeat(slab.terminated[t], seats), np.repeat(slab.truncated[t], seats)
-        final = np.full(games * seats, UNKNOWN, np.float32)
-        final[rows + slab.final_seat[t]] = terms.final_value[t]
-        chain.cut(terminated, truncated, final)
-        chain.reward += slab.reward[t].reshape(-1)
-        corrections[t], advantages[t] = chain.decide(
-            rows + slab.seat[t], terms.value[t], terms.rho[t], terms.c[t]
-        )
-    return corrections, advantages
+def _places(slab: Slab) -> Array:
+    """[steps + 1, slots]: game * seats + seat of each slot's row."""
+    shape = slab.shape
+    if shape.simultaneous:
+        return np.broadcast_to(np.arange(shape.slots), slab.seat.shape)
+    return np.arange(shape.games) * shape.seats + slab.seat
 
 
-class _Chain:
-    """Runs backwards through the decisions of many seats at once."""
+@dataclass(frozen=True, slots=True)
+class _LastDecisions:
+    """The open decisions of a slab, [n] each, and who has none."""
 
-    def __init__(self, size: int, discount: float) -> None:
-        self._discount = discount
-        self.value = np.zeros(size, np.float32)
-        """Of each seat's next decision."""
-        self.reward = np.zeros(size, np.float32)
-        """Earned since, but not yet credited to a decision."""
-        self._following = np.zeros(size, np.float32)
+    step: Array
+    slot: Array
+    place: Array
+    closes: BoolArray
+    """[games * seats]: as in ``Outlook``."""
 
-    def cut(self, terminated: BoolArray, truncated: BoolArray, final_value: Array) -> None:
-        """A game ended in this step: what came after belongs to the next game."""
-        ended = terminated | truncated
-        self.value = np.where(ended, np.where(truncated, final_value, 0), self.value).astype(np.float32)
-        self.reward[ended] = 0
-        self._following[ended] = 0
 
-    def decide(self, who: Array, values: Array, rho: Array, c: Array) -> Estimates:
-        """Credit what was earned to the seats that acted; gives their estimates."""
-        following_value = np.where(np.isnan(self.value[who]), values, self.value[who])
-        delta = self.reward[who] + self._discount * following_value - values
-        ahead = self._discount * self._following[who]
-        correction: FloatArray = rho * delta + c * ahead
-        self._following[who] = correction
-        self.value[who] = values
-        self.reward[who] = 0
-        return correction, delta + ahead
+def _last_decisions(slab: Slab, step: Array, at: Array, place: Array) -> _LastDecisions:
+    """Where the last decision of a seat comes after the last end of a game, and the seat waits at the slab's end,
+    the decision is open. ``step`` and ``at`` say when and in which place the owner decided, in the order of steps."""
+    shape = slab.shape
+    places = shape.games * shape.seats
+    decided = np.full(places, -1)
+    decided[at] = step  # the last one stays
+    done = slab.terminated | slab.truncated
+    ended = np.where(done.any(0), shape.steps - 1 - done[::-1].argmax(0), -1).repeat(shape.seats)
+    waits = np.ones(places, np.bool_)
+    waits[place[shape.steps, slab.acting[shape.steps]]] = False
+    waiting = np.flatnonzero(waits & (decided > ended))
+    closes = ~waits | (decided >= 0) | (ended >= 0)
+    slot = waiting if shape.simultaneous else waiting // shape.seats
+    return _LastDecisions(decided[waiting], slot, waiting, closes)
+
+
+def _seat_flow(slab: Slab, terms: _Terms, discount: float) -> tuple[FloatArray, FloatArray]:
+    """What each ply brings to each (game, seat), and by what the ply after it counts.
+
+    The first is [steps, 2, games * seats]: rewards, the value where the game was cut off included; and the weight of
+    the seat's own last word, where it was cut off and the seat has no position. The second is [steps, games * seats].
+    """
+    steps, games, seats = slab.reward.shape
+    inflow: FloatArray = np.zeros((steps, 2, games * seats), np.float32)
+    inflow[:, 0] = slab.reward.reshape(steps, -1)
+    step, game = np.nonzero(slab.truncated)
+    inflow.reshape(steps, 2, games, seats)[step, 1, game] = discount
+    step, slot = np.nonzero(slab.finished("final_value") & (slab.final_seat >= 0))
+    at = slot if slab.shape.simultaneous else slot * seats + slab.final_seat[step, slot]
+    inflow[step, 0, at] += discount * terms.final_value[step, slot]
+    inflow[step, 1, at] = 0
+    goes_on = ~(slab.terminated | slab.truncated)
+    return inflow, (goes_on * np.float32(discount)).repeat(seats, axis=1)

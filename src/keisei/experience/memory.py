@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing import context, reduction
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keisei.errors import SharedMemoryError
+from keisei.machine.memory import free_memory
 
 ALIGNMENT = 64
 """A cache line: arrays that start on one never share it with a neighbour that another process writes."""
@@ -38,7 +38,8 @@ class SharedBlock:
         """``sparse`` takes memory only where something is written: for room that is seldom used."""
         if nbytes <= 0:
             raise SharedMemoryError(f"a shared block has at least 1 byte, got {nbytes}")
-        free = None if sparse else _free_memory()
+        # Asked first: the kernel promises more than it has, and kills someone when the promise is called in.
+        free = None if sparse else free_memory()
         if free is not None and nbytes > free:
             raise SharedMemoryError(_too_large(nbytes, f"{_megabytes(free)} are free"))
         fd = _open_nameless()
@@ -193,22 +194,6 @@ def _open_nameless() -> int:
     fd, path = tempfile.mkstemp(prefix="keisei-")
     os.unlink(path)
     return fd
-
-
-def _free_memory() -> int | None:
-    """Bytes that could be had without swapping, as far as the system tells; None where it does not.
-
-    Asked first, because the kernel promises more than it has and kills someone when the promise is called in.
-    """
-    limits = []
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        lines = [line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable:")]
-        limits += [int(line.split()[1]) * 1024 for line in lines]
-    container = Path("/sys/fs/cgroup/memory.max")
-    if container.exists() and (text := container.read_text().strip()).isdigit():
-        limits.append(int(text))
-    return min(limits, default=None)
 
 
 def _too_large(nbytes: int, why: str) -> str:

@@ -1,23 +1,32 @@
 """The buffer of an update: what was collected since the last one, with advantages, in shuffled minibatches.
 
 Experience that the newest weights have played is taken as it is. Where older ones may have played it, a ``Judge``
-says what the newest make of it, and the advantages are corrected for the difference.
+says what the newest make of it, and the advantages are corrected for the difference (V-trace). The judge also speaks
+for decisions that were carried over from earlier slabs, in any game that has such.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keisei.errors import ConfigError
-from keisei.experience.advantages import Judged, estimate_advantages
-from keisei.experience.slab import Slab
-from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, GameSpec, IntArray
+from keisei.experience.advantages import CreditRule, carries, estimate_advantages, owned_by
+from keisei.experience.carry import Carry, Closed
+from keisei.experience.collected import CollectedSlab, Lease
+from keisei.experience.judging import Judge, judge_slab
+from keisei.games.contract import Array, ByteArray, FloatArray, GameSpec, IntArray
 from keisei.games.randomness import keyed_word
+
+if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
+    from keisei.runs.checkpoint import State
+
+__all__ = ["ExperienceBuffer", "Judge", "Minibatch", "RolloutView", "shuffled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +39,7 @@ class Minibatch:
     log_probs: FloatArray
     """Under the policy that acted."""
     values: FloatArray
-    """As they were before the update: of the policy that acted, or of the judge where there is one."""
+    """As they were before the update: of the policy that acted, or of the judge where it was asked."""
     advantages: FloatArray
     returns: FloatArray
 
@@ -38,66 +47,20 @@ class Minibatch:
         return len(self.actions)
 
 
-class Judge(Protocol):
-    """The policy that learns, asked what it makes of decisions that were taken before."""
+@dataclass(frozen=True, slots=True)
+class RolloutView:
+    """What there is to learn in one update. It stays as it is while the next experience is collected."""
 
-    def __call__(self, packed: ByteArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The log-probability of each action and the value of each position, [n] both. Positions that are asked
-        about for their value alone come with action 0, be it legal or not."""
-        ...
-
-
-class ExperienceBuffer:
-    """Slabs merged column by column, never step by step. It holds the learner's own decisions alone: what an
-    opponent did is part of the world.
-
-    With a ``judge``, advantages are those of V-trace, whose ratios are clipped at ``rho_clip`` and ``trace_clip``.
-    The judge is asked when slabs are added: between two updates, with the weights that the next one begins with.
-    """
-
-    def __init__(
-        self,
-        spec: GameSpec,
-        discount: float,
-        trace: float,
-        judge: Judge | None = None,
-        *,
-        rho_clip: float = 1.0,
-        trace_clip: float = 1.0,
-    ) -> None:
-        if not 0 < discount <= 1 or not 0 <= trace <= 1:
-            raise ConfigError(f"discount is in (0, 1] and lambda in [0, 1]; got {discount} and {trace}")
-        if rho_clip <= 0 or trace_clip <= 0:
-            raise ConfigError(
-                f"rho_clip and trace_clip are above 0 (1 is usual); got {rho_clip} and {trace_clip}"
-            )
-        self._spec = spec
-        self._discount, self._trace = discount, trace
-        self._judge = judge
-        self._rho_clip, self._trace_clip = rho_clip, trace_clip
-        self._parts: list[Minibatch] = []
+    whole: Minibatch
 
     def __len__(self) -> int:
-        return sum(len(part) for part in self._parts)
-
-    def add_batch(self, slabs: Sequence[Slab]) -> None:
-        """Take the learner's transitions of these slabs; the slabs themselves may be given back afterwards."""
-        for slab in slabs:
-            self._parts.append(self._part(slab))
-
-    def clear(self) -> None:
-        self._parts.clear()
+        return len(self.whole)
 
     def merged(self) -> Minibatch:
-        """All transitions, in the order in which they were added."""
+        """All transitions: slab by slab, and then those of earlier slabs that have come to be known."""
         if not len(self):
             raise ConfigError("the buffer is empty: collect something before you learn")
-        if len(self._parts) > 1:
-            columns: list[Array] = [
-                np.concatenate([getattr(part, name) for part in self._parts]) for name in Minibatch.__slots__
-            ]
-            self._parts = [Minibatch(*columns)]
-        return self._parts[0]
+        return self.whole
 
     def minibatches(self, size: int, seed: int, epoch: int) -> Iterator[Minibatch]:
         """All transitions, in an order keyed by (seed, epoch). The last minibatch is filled up with the first ones
@@ -111,21 +74,103 @@ class ExperienceBuffer:
             chosen = order[start : start + size]
             yield Minibatch(*(getattr(whole, name)[chosen] for name in Minibatch.__slots__))
 
-    def _part(self, slab: Slab) -> Minibatch:
-        steps = slab.shape.steps
-        chosen: BoolArray = slab.acting[:steps] & (slab.policy == 0)
-        judged = None if self._judge is None else judge_slab(self._judge, slab, chosen)
+
+class ExperienceBuffer:
+    """Slabs merged column by column, never step by step. It holds the decisions of one ``owner`` alone: what others
+    did is part of the world.
+
+    The ``judge`` is asked when slabs are taken: between two updates, with the weights that the next one begins with.
+    With ``vtrace`` it is asked about everything, and advantages are corrected by its word. Without, it is asked about
+    decisions that were carried from slab to slab; a zero-sum game of two has none, and needs no judge.
+    """
+
+    def __init__(
+        self,
+        spec: GameSpec,
+        discount: float,
+        trace: float,
+        judge: Judge | None = None,
+        *,
+        vtrace: bool = False,
+        rho_clip: float = 1.0,
+        trace_clip: float = 1.0,
+        owner: int = 0,
+        minibatch_size: int | None = None,
+        epochs: int = 1,
+    ) -> None:
+        """``minibatch_size`` (None: all rows at once) and ``epochs`` are the learner's; ``due`` counts with them."""
+        if judge is None and (vtrace or carries(spec)):
+            why = (
+                "V-trace compares"
+                if vtrace
+                else f"in {spec.name} decisions wait for the next slab, to be compared"
+            )
+            raise ConfigError(f"{why} with the newest policy: give the buffer a judge, such as PPO.judge")
+        self._rule = CreditRule(discount, trace, rho_clip, trace_clip)
+        self._spec = spec
+        self._judge = judge
+        self._vtrace = vtrace
+        self._owner = owner
+        self._minibatch_size, self._epochs = minibatch_size, epochs
+        self._carry = Carry()
+        self._view = RolloutView(_nothing(spec))
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    @property
+    def carried(self) -> int:
+        """Decisions that wait for the next slab of their table."""
+        return len(self._carry)
+
+    @property
+    def dropped_carries(self) -> Mapping[str, int]:
+        """Decisions whose outcome will never be known, by reason: ``gap``, ``reset`` or ``age``."""
+        return self._carry.dropped
+
+    def take(self, collected: Sequence[CollectedSlab]) -> Sequence[Lease]:
+        """Take an update's experience, in the order (table, sequence), in place of that of the last update. All is
+        copied, so no slab is kept. Decisions that wait are not part of the view before their outcome is known."""
+        parts: list[Minibatch] = []
+        closed: list[Closed] = []
+        for item in collected:
+            part, known = self._part(item)
+            parts.append(part)
+            closed += [known] if known is not None and len(known) else []
+        if closed:
+            parts.append(self._closed_part(Closed.joined(closed)))
+        self._view = RolloutView(_merged(parts) if parts else _nothing(self._spec))
+        return ()
+
+    def due(self) -> int:
+        """Gradient steps for all epochs over what was taken. A learner that stops early may make fewer."""
+        rows = len(self)
+        return self._epochs * math.ceil(rows / (self._minibatch_size or max(1, rows)))
+
+    def view(self) -> RolloutView:
+        """What was taken last."""
+        return self._view
+
+    def state(self) -> State:
+        """The decisions that wait. What was taken is learned before a checkpoint is made, and is not part of it."""
+        return self._carry.state()
+
+    def restore(self, state: State) -> None:
+        """Go on from a state."""
+        self._carry.restore(state)
+
+    def _part(self, item: CollectedSlab) -> tuple[Minibatch, Closed | None]:
+        """What a slab teaches by itself, and what it tells of decisions before it."""
+        slab, steps = item.slab, item.slab.shape.steps
+        judged = None
+        if self._vtrace and self._judge is not None:
+            judged = judge_slab(self._judge, slab, owned_by(slab, self._owner))
         targets = estimate_advantages(
-            slab,
-            self._discount,
-            self._trace,
-            zero_sum=self._spec.zero_sum,
-            judged=judged,
-            rho_clip=self._rho_clip,
-            trace_clip=self._trace_clip,
+            slab, self._rule, zero_sum=self._spec.zero_sum, owner=self._owner, judged=judged
         )
         values = slab.value if judged is None else judged.values
-        return Minibatch(
+        chosen = targets.settled
+        part = Minibatch(
             packed=slab.packed[:steps][chosen],
             actions=slab.action[chosen],
             log_probs=slab.log_prob[chosen],
@@ -133,28 +178,33 @@ class ExperienceBuffer:
             advantages=targets.advantages[chosen],
             returns=targets.returns[chosen],
         )
+        if targets.open is None or targets.outlook is None:
+            return part, None
+        return part, self._carry.advance(item.record, slab, targets.open, targets.outlook, self._rule)
 
-
-def judge_slab(judge: Judge, slab: Slab, chosen: BoolArray) -> Judged:
-    """Ask once about the chosen decisions and all positions that bootstrap: where the slab ends, and where games
-    were cut off. Elsewhere, what was written when it was played stands."""
-    steps = slab.shape.steps
-    end = slab.acting[steps]
-    cut = slab.finished("final_value") & (slab.final_seat >= 0)
-    parts = (slab.packed[:steps][chosen], slab.packed[steps][end], slab.final_packed[cut])
-    packed = np.concatenate(parts)
-    actions = np.zeros(len(packed), np.int32)
-    actions[: len(parts[0])] = slab.action[chosen]
-    log_probs, values = judge(packed, actions)
-    at_decisions, at_end, at_cuts = np.split(values, np.cumsum([len(part) for part in parts[:-1]]))
-    judged = Judged(slab.log_prob.copy(), slab.value.copy(), np.zeros_like(slab.final_value))
-    judged.log_probs[chosen] = log_probs[: len(parts[0])]
-    judged.values[:steps][chosen] = at_decisions
-    judged.values[steps, end] = at_end
-    judged.final_values[cut] = at_cuts
-    return judged
+    def _closed_part(self, closed: Closed) -> Minibatch:
+        """Decisions of earlier slabs, valued by the policy that learns from them now."""
+        assert self._judge is not None
+        log_probs, values = self._judge(closed.packed, closed.action)
+        advantages, returns = closed.estimates(log_probs, values, self._rule, vtrace=self._vtrace)
+        return Minibatch(closed.packed, closed.action, closed.log_prob, values, advantages, returns)
 
 
 def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """A permutation that depends on nothing but its key."""
     return np.random.Generator(np.random.Philox(key=keyed_word(seed, epoch))).permutation(count)
+
+
+def _merged(parts: Sequence[Minibatch]) -> Minibatch:
+    if len(parts) == 1:
+        return parts[0]
+    columns: list[Array] = [
+        np.concatenate([getattr(part, name) for part in parts]) for name in Minibatch.__slots__
+    ]
+    return Minibatch(*columns)
+
+
+def _nothing(spec: GameSpec) -> Minibatch:
+    numbers = np.zeros(0, np.float32)
+    packed = np.zeros((0, spec.packed_bytes), np.uint8)
+    return Minibatch(packed, np.zeros(0, np.int32), numbers, numbers, numbers, numbers)

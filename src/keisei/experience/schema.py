@@ -61,7 +61,8 @@ FIELDS: tuple[Field, ...] = (
     _field("seat", np.int8, lambda s: (s.steps + 1, s.slots)),
     _field("episode", np.int32, lambda s: (s.steps, s.slots)),
     _field("ply", np.int32, lambda s: (s.steps, s.slots)),
-    # What it did, who decided (0 is the learner), and which version of the weights that was.
+    # What it did, who decided (0 is the learner), which learner it belongs to (-1: nobody learns from it), and which
+    # version of the weights that was.
     _field("action", np.int32, lambda s: (s.steps, s.slots)),
     _field("log_prob", np.float32, lambda s: (s.steps, s.slots)),
     _field("value", np.float32, lambda s: (s.steps + 1, s.slots)),

@@ -54,10 +54,10 @@ class Slab:
             yield field, getattr(self, field.name)
 
     def clear_step(self, step: int) -> None:
-        """Leave nothing of an earlier use where not every slot is written."""
+        """Leave nothing of an earlier use where not every slot is written. Empty slots belong to nobody."""
         for field, column in self.columns():
             if field.per_transition and step < len(column):
-                column[step] = 0
+                column[step] = -1 if field.name == "owner" else 0
 
     def clear_finals(self, step: int) -> None:
         """Leave nothing of an earlier use where games were cut off. Seats that would not act have no last

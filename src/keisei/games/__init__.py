@@ -2,6 +2,8 @@
 
 from keisei.games.check import check_game
 from keisei.games.contract import FinalRows, Game, GameFactory, GameSpec, ObservationSpec, Rows, Step
+from keisei.games.lookahead import LooksAhead
+from keisei.games.records import RecordedGame, RecordFormat
 from keisei.games.registry import game_factory, make_game, register_game, registered_games
 from keisei.games.single import Outcome, SingleGame, batched
 
@@ -10,8 +12,11 @@ __all__ = [
     "Game",
     "GameFactory",
     "GameSpec",
+    "LooksAhead",
     "ObservationSpec",
     "Outcome",
+    "RecordFormat",
+    "RecordedGame",
     "Rows",
     "SingleGame",
     "Step",

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from keisei.errors import ActionError, ContractError, IllegalActionError, SavedStateError
 from keisei.games.contract import Array, BoolArray, FinalRows, Game, IntArray, Rows, Step
+from keisei.games.lookahead import LooksAhead
 from keisei.games.registry import GameSource, make_game
 
 _BATCH = 3
@@ -29,6 +31,7 @@ def check_game(game: GameSource, *, steps: int = 200, seed: int = 7, **options: 
     """
     subject = _Subject(game, seed, options)
     _check_spec(subject.make())
+    _check_offers(subject)
     _check_reading(subject.make())
     _check_playing(subject.make(), steps)
     _check_bad_actions(subject.make())
@@ -132,6 +135,51 @@ def _check_spec(game: Game) -> None:
         len(spec.endings) >= 2 and len(set(spec.endings)) == len(spec.endings),
         f"endings must be distinct names, the first for a game that goes on; got {spec.endings}",
     )
+
+
+def _check_offers(subject: _Subject) -> None:
+    """What a spec offers beyond the contract is there, and keeps its own."""
+    game = subject.make()
+    spec = game.spec
+    squares = spec.observation.size // spec.observation.shape[0] if spec.observation.shape else 1
+    _need(
+        not spec.plane_actions or spec.num_actions % squares == 0,
+        f"spec.plane_actions needs a whole number of actions for each of the {squares} squares, got "
+        f"{spec.num_actions}",
+    )
+    _need(
+        spec.record_format is None or spec.record_format.suffix.startswith("."),
+        "spec.record_format must have a suffix that begins with a dot",
+    )
+    offers = isinstance(game, LooksAhead)
+    _need(
+        offers == spec.looks_ahead,
+        f"spec.looks_ahead is {spec.looks_ahead}, but the batch has {'the' if offers else 'not all'} methods of "
+        f"keisei.games.LooksAhead",
+    )
+    if isinstance(game, LooksAhead):
+        _check_looking_ahead(game)
+
+
+def _check_looking_ahead(game: Game) -> None:
+    """Look-ahead gives legal actions, the same for some rows as for all, and moves nothing."""
+    assert isinstance(game, LooksAhead)
+    for _ in range(_PATIENCE):
+        before, state = _View.of(game), game.save()
+        keys = np.arange(len(before.game), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        some = np.arange(1, len(keys), 2, dtype=np.int32)
+        for name, choose in (
+            ("greedy_actions", game.greedy_actions),
+            ("search_actions", partial(game.search_actions, 1)),
+        ):
+            actions = choose(None, keys)
+            _need_array(f"{name}()", actions, (len(keys),), np.int32)
+            in_range = ((actions >= 0) & (actions < game.spec.num_actions)).all()
+            _need(in_range and before.legal[np.arange(len(keys)), actions].all(), f"{name}() must be legal")
+            same = np.array_equal(choose(some, keys[some]), actions[some])
+            _need(same, f"{name}() must decide for selected rows as it does for all")
+        _need(game.save() == state, "looking ahead must not change the games, but save() differs")
+        game.step(before.random_actions)
 
 
 def _check_reading(game: Game) -> None:

@@ -9,7 +9,7 @@ all act at once has B·N.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keisei.errors import ActionError, GameError
+from keisei.games.records import RecordFormat
 
 Array: TypeAlias = NDArray[Any]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -67,6 +68,16 @@ class GameSpec:
     """The ply at which a game is truncated; None where it always ends by its own rules."""
     endings: tuple[str, ...] = ("unfinished", "finished", "truncated")
     """The names of ``Step.ending`` codes; code 0 means that the game goes on."""
+
+    # What follows is for players and learners, and says nothing of a game's state: it stays out of the repr, of which
+    # saved states keep a digest.
+    plane_actions: bool = field(default=False, repr=False)
+    """True where actions are several kinds for each square, numbered kind · squares + square in the order of the
+    observation's squares: a network may then make its logits as planes."""
+    looks_ahead: bool = field(default=False, repr=False)
+    """True where the batch is a ``LooksAhead``: players that look ahead ask it, whatever the rewards."""
+    record_format: RecordFormat | None = field(default=None, repr=False, compare=False)
+    """How games are written to files; None where there is no format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +219,7 @@ def out_array(out: Array | None, shape: tuple[int, ...], dtype: Any, method: str
         not isinstance(out, np.ndarray)
         or out.shape != shape
         or out.dtype != dtype
-        or not out.flags.c_contiguous
-        or not out.flags.writeable
+        or not out.flags.carray  # contiguous, aligned and writeable, in one look
     ):
         found = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise GameError(

@@ -16,6 +16,8 @@ from keisei.games.options import allowed_options, check_numbering, check_options
 from keisei.games.single import SingleGame
 
 ENTRY_POINT_GROUP = "keisei.games"
+DEFAULT_GAME = "shogi"
+"""What is played where nobody says what."""
 
 GameSource: TypeAlias = str | type[SingleGame] | GameFactory | Callable[..., Game]
 """What a game can be made from: a name, ``module:Class``, a ``SingleGame`` class or a batch factory."""
@@ -34,6 +36,16 @@ _ADAPTERS = {
     "openspiel": "keisei.games.adapters.from_openspiel:openspiel_game",
 }
 _REGISTERED: dict[str, _Entry] = {}
+_BUILT_IN = (
+    _Entry("tictactoe", "keisei.games.tictactoe:TicTacToe", "Three in a row on a board of 3 x 3."),
+    _Entry(
+        "connect-four",
+        "keisei.games.connect_four:ConnectFour",
+        "Four in a row; pieces fall in 7 columns of 6.",
+    ),
+    _Entry("dummy", "keisei.games.dummy:DummyGame", "Costs no time: for measuring what is around games."),
+    _Entry("shogi", "keisei.games.shogi.game:ShogiGame", "Japanese chess with drops, by a native core."),
+)
 
 
 def make_game(
@@ -76,6 +88,13 @@ def registered_games() -> dict[str, str]:
     for point in _installed().values():
         games.setdefault(point.name, _origin(point))
     return games
+
+
+def import_built_in_games() -> None:
+    """Import the games that come with Keisei, which otherwise waits until one is made: for a process from which
+    others are forked, so that they need not."""
+    for entry in _BUILT_IN:
+        game_factory(entry.name)
 
 
 def game_factory(source: GameSource) -> GameFactory:
@@ -183,9 +202,5 @@ def _import(path: str) -> Any:
         ) from error
 
 
-register_game("tictactoe", "keisei.games.tictactoe:TicTacToe", "Three in a row on a board of 3 x 3.")
-register_game(
-    "connect-four", "keisei.games.connect_four:ConnectFour", "Four in a row; pieces fall in 7 columns of 6."
-)
-register_game("dummy", "keisei.games.dummy:DummyGame", "Costs no time: for measuring what is around games.")
-register_game("shogi", "keisei.games.shogi.game:ShogiGame", "Japanese chess with drops, by a native core.")
+for _entry in _BUILT_IN:
+    register_game(_entry.name, _entry.target, _entry.description)

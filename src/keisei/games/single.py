@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 from keisei.errors import ContractError
 from keisei.games.contract import Array, GameSpec, ObservationSpec
 from keisei.games.randomness import KeyedRandom
+from keisei.games.records import RecordFormat
 
 if TYPE_CHECKING:
     from keisei.games.batched import BatchFactory
@@ -70,6 +71,10 @@ class SingleGame(ABC):
     """The names of the ways in which the rules end a game."""
     scored_by_rewards: bool = False
     """True in games without winners: a game's score is then the sum of its rewards."""
+    plane_actions: bool = False
+    """True where actions are numbered kind · squares + square, in the order of the observation's squares."""
+    record_format: RecordFormat | None = None
+    """How games are written to files; None where there is no format."""
 
     to_move: int = 0
     """The seat whose turn it is. Turn-based games keep it up to date, also in the final position."""
@@ -141,6 +146,8 @@ def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
         zero_sum=game.zero_sum,
         max_plies=max_plies,
         endings=("unfinished", *game.endings, "truncated"),
+        plane_actions=game.plane_actions,
+        record_format=game.record_format,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -29,8 +30,14 @@ class Report:
         return {name: self._mean(name) for name in names}
 
     def _mean(self, name: str) -> float:
-        found = [numbers[name] for numbers in self.owners.values() if name in numbers]
-        return sum(found) / len(found)
+        """Of the owners that have such a number."""
+        found = [numbers.get(name, math.nan) for numbers in self.owners.values()]
+        known = [number for number in found if not math.isnan(number)]
+        return sum(known) / len(known) if known else math.nan
+
+
+NOTHING_LEARNED = Report({})
+"""Of a turn whose experience holds no decision with a known outcome."""
 
 
 class Learner(Protocol[View_contra]):

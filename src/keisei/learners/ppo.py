@@ -12,88 +12,64 @@ however old those are.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Protocol
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from keisei.config import Settings
-from keisei.errors import LearningError
-from keisei.experience.rollout import ExperienceBuffer, Minibatch
+from keisei.errors import CheckpointError, LearningError
+from keisei.experience.rollout import Minibatch
 from keisei.games.contract import ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import compiled, half_precision
+from keisei.learners.contract import Report
+from keisei.learners.ppo_config import PPOConfig
 from keisei.learners.shards import Shards, added, split
+from keisei.machine.torch_threads import single_threaded
+from keisei.policies.behaviour import Behaviour
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, masked_log_softmax
+from keisei.runs import metric_names as tags
+from keisei.runs.checkpoint import State
+from keisei.runs.state_tensors import FlatState, flatten_optimizer, load_model, load_optimizer, model_tensors
+
+__all__ = ["PPO", "Losses", "PPOConfig", "Rollout"]
 
 JUDGED_AT_ONCE = 512
 """Rows that ``PPO.judge`` looks at in one batch, so that a large slab takes no more memory than a small one."""
+KL_TOLERANCE = 1.5
+"""An update ends where the divergence is more than so many times ``target_kl`` (as in Spinning Up)."""
 
 
-class PPOConfig(Settings):
-    """Settings of the learner."""
+class Rollout(Protocol):
+    """The experience of one update, as PPO learns from it."""
 
-    learning_rate: Annotated[float, Field(gt=0)] = 3e-4
-    schedule: Literal["constant", "linear", "cosine"] = "linear"
-    """How the learning rate falls from its first value to ``final_rate`` of it over the run."""
-    final_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
-    epochs: Annotated[int, Field(ge=1)] = 3
-    """Passes over the data of each update."""
-    minibatch_size: Annotated[int, Field(ge=1)] = 512
-    clip: Annotated[float, Field(gt=0)] = 0.2
-    """How far the probability ratio may move before its gradient is cut."""
-    value_clip: Annotated[float, Field(gt=0)] | None = None
-    """Clip the change of values likewise; None does not."""
-    value_weight: Annotated[float, Field(ge=0)] = 0.5
-    entropy_weight: Annotated[float, Field(ge=0)] = 0.01
-    final_entropy_weight: Annotated[float, Field(ge=0)] | None = None
-    """Where the entropy weight goes to, in a straight line; None keeps it."""
-    trace: Annotated[float, Field(ge=0, le=1)] = 0.95
-    """Lambda of GAE and of V-trace."""
-    correction: Literal["none", "vtrace"] = "vtrace"
-    """How asynchronous experience is corrected for the age of the weights that acted; synchronous experience needs
-    none."""
-    rho_clip: Annotated[float, Field(gt=0)] = 1.0
-    """V-trace's bound on the probability ratio by which a surprise counts (rho); a low one keeps values near those
-    of the policy that acted."""
-    trace_clip: Annotated[float, Field(gt=0)] = 1.0
-    """V-trace's bound on the ratio by which later surprises reach back (c); a low one lowers the variance."""
-    normalise_advantages: bool = True
-    target_kl: Annotated[float, Field(gt=0)] | None = None
-    """Stop the epochs of an update where the policy has moved further than 1.5 times this."""
-    max_grad_norm: Annotated[float, Field(gt=0)] = 0.5
+    def merged(self) -> Minibatch:
+        """All transitions."""
+        ...
 
-
-@dataclass(frozen=True, slots=True)
-class UpdateReport:
-    """What one update did: means over its minibatches."""
-
-    loss: float
-    """The sum that is minimised."""
-    policy_loss: float
-    value_loss: float
-    entropy: float
-    approx_kl: float
-    clip_fraction: float
-    explained_variance: float
-    learning_rate: float
-    gradient_steps: int
+    def minibatches(self, size: int, seed: int, epoch: int) -> Iterator[Minibatch]:
+        """All transitions in minibatches of one size, in an order keyed by (seed, epoch)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
+    """Of a minibatch, each a mean over its rows."""
+
     policy: Tensor
     value: Tensor
     entropy: Tensor
     approx_kl: Tensor
+    """From the policy that acted to the one that learns: the mean of r - 1 - log r for ratios r, which is never
+    negative (Schulman, "Approximating KL divergence", 2020)."""
     clip_fraction: Tensor
 
     def total(self, config: PPOConfig, entropy_weight: float) -> Tensor:
+        """The sum that is minimised."""
         return self.policy + config.value_weight * self.value - entropy_weight * self.entropy
 
     def times(self, factor: float) -> Losses:
@@ -107,8 +83,17 @@ def sum_of(losses: Sequence[Losses]) -> Losses:
     return Losses(*(sum(getattr(part, name) for part in losses) for name in Losses.__slots__))
 
 
+def mean_of(losses: Sequence[Losses]) -> Losses:
+    """Of minibatches of one size."""
+    return sum_of(losses).times(1 / len(losses))
+
+
 class PPO:
-    """Improves a network from a buffer. ``game`` unpacks positions; its own games are never touched."""
+    """Improves a network from rollouts. ``game`` unpacks positions; its own games are never touched.
+
+    Each minibatch is split into ``parts``, which up to ``threads`` threads share. The number of parts changes the bits
+    of the weights; the number of threads does not. ``temperature`` and ``epsilon`` are how workers are to play.
+    """
 
     def __init__(
         self,
@@ -117,40 +102,75 @@ class PPO:
         config: PPOConfig,
         seed: int = 0,
         *,
+        parts: int | None = None,
         threads: int = 1,
+        temperature: float = 1.0,
+        epsilon: float = 0.0,
         mixed_precision: bool = False,
         compile_network: bool = False,
     ) -> None:
+        """Without ``parts``, the settings' number is taken, and 1 where they say ``auto``."""
         self.network = network
         self.config = config
         self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True)
         self.updates = 0
         self._game = game
         self._seed = seed
-        self._shards = Shards(threads)
+        self._temperature, self._epsilon = temperature, epsilon
         self._parameters = [weight for weight in network.parameters() if weight.requires_grad]
         self._device = self._parameters[0].device
+        wanted = config.parts if parts is None else parts
+        self._parts = 1 if wanted == "auto" else wanted
+        self._shards = Shards(threads if self._device.type == "cpu" else 1)
         self._run_network = compiled(network, compile_network, game.spec.observation.shape)
         self._precision = half_precision(mixed_precision, self._device)
 
-    def update(self, buffer: ExperienceBuffer, progress: float) -> UpdateReport:
-        """Several epochs of minibatches; ``progress`` in 0 … 1 tells the schedules how far the run is."""
+    def learn(self, view: Rollout, progress: float) -> Report:
+        """Some epochs of minibatches; fewer where an epoch finds the policy too far from the one that acted."""
         config = self.config
-        rate = config.learning_rate * scheduled(config.schedule, progress, config.final_rate)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = config.learning_rate_at(progress)
         self.network.train()
-        reports: list[Losses] = []
+        steps: list[Losses] = []
         for epoch in range(config.epochs):
-            for batch in buffer.minibatches(
-                config.minibatch_size, self._seed, self.updates * config.epochs + epoch
-            ):
-                reports.append(self.step(self._normalised(batch), progress))
-            if config.target_kl is not None and float(reports[-1].approx_kl) > 1.5 * config.target_kl:
+            key = self.updates * config.epochs + epoch
+            minibatches = view.minibatches(config.minibatch_size, self._seed, key)
+            in_epoch = [self.step(self._normalised(batch), progress) for batch in minibatches]
+            steps += in_epoch
+            if self._has_moved_too_far(in_epoch):
                 break
         self.network.eval()
         self.updates += 1
-        return _report(reports, buffer.merged(), rate, config, self.entropy_weight(progress))
+        return self._report(steps, view.merged(), progress)
+
+    def behaviour(self, progress: float) -> Behaviour:
+        """The network as it is now, played as freely as at first."""
+        return Behaviour(self.network, self._temperature, self._epsilon)
+
+    def state(self) -> State:
+        """Copies: learning may go on while they are written."""
+        optimizer = flatten_optimizer(self.optimizer)
+        return State(
+            tensors={"model": model_tensors(self.network), "optimizer": optimizer.tensors},
+            document={"optimizer": optimizer.document, "updates": self.updates},
+        )
+
+    def restore(self, state: State) -> None:
+        """Go on from a state, or raise ``CheckpointError`` where it is not one of this learner."""
+        document = state.document if isinstance(state.document, dict) else {}
+        missing = [f"the {group}'s tensors" for group in ("model", "optimizer") if group not in state.tensors]
+        missing += [f"the document's {name}" for name in ("optimizer", "updates") if name not in document]
+        updates = document.get("updates")
+        if missing or type(updates) is not int or updates < 0:
+            what = (
+                f"without {', '.join(missing)}" if missing else f"with {updates!r} for its number of updates"
+            )
+            raise CheckpointError(
+                f"this is no state of a PPO learner: it comes {what}. Take a checkpoint of a run that learned by PPO"
+            )
+        load_model(self.network, state.tensors["model"])
+        load_optimizer(self.optimizer, FlatState(state.tensors["optimizer"], document["optimizer"]))
+        self.updates = updates
 
     @torch.inference_mode()
     def judge(self, packed: ByteArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -161,42 +181,42 @@ class PPO:
         for start in range(0, len(actions), JUDGED_AT_ONCE):
             # The last part is filled up: oneDNN would keep memory for every new size that it meets.
             rows = np.arange(start, start + JUDGED_AT_ONCE) % len(actions)
-            _, chosen, valued = self._forward(packed[rows], actions[rows])
+            with single_threaded():
+                _, chosen, valued = self._forward(packed[rows], actions[rows])
             part = slice(start, start + JUDGED_AT_ONCE)
             count = len(actions[part])
             log_probs[part], values[part] = chosen[:count].cpu().numpy(), valued[:count].cpu().numpy()
         return log_probs, values
 
     def step(self, batch: Minibatch, progress: float) -> Losses:
-        """One step of the optimiser. Every thread works on its part of the rows; a mean over all rows is the mean
-        over the parts, weighted by their sizes."""
-        weight = self.entropy_weight(progress)
+        """One step of the optimiser. A mean over all rows is the mean over the parts, weighted by their sizes."""
+        weight = self.config.entropy_weight_at(progress)
 
         def gradients(part: Minibatch) -> tuple[Losses, Sequence[Tensor | None]]:
             losses = self.losses(part).times(len(part) / len(batch))
             loss = losses.total(self.config, weight)
             return losses.detached(), torch.autograd.grad(loss, self._parameters, allow_unused=True)
 
-        results = self._shards.map(gradients, split(batch, self._shards.threads))
-        losses = sum_of([losses for losses, _ in results])
-        self._demand_finite(float(losses.total(self.config, weight)))
-        for parameter, gradient in zip(self._parameters, added([found for _, found in results]), strict=True):
+        with single_threaded():  # the norm of the gradients is a sum too, whose bits depend on threads
+            results = self._shards.map(gradients, split(batch, self._parts))
+            losses = sum_of([losses for losses, _ in results])
+            self._demand_finite(float(losses.total(self.config, weight)))
+            self._descend(added([found for _, found in results]))
+        return losses
+
+    def _descend(self, gradients: Sequence[Tensor | None]) -> None:
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
             # Convolutions may give gradients in another order of memory, which a fused Adam would misread.
             parameter.grad = None if gradient is None else gradient.contiguous()
         nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
         self.optimizer.step()
-        return losses
 
     def _demand_finite(self, loss: float) -> None:
         if not math.isfinite(loss):
             raise LearningError(
                 f"the loss is {loss} in update {self.updates}: training has diverged. Go back to a checkpoint and "
-                f"lower ppo.learning_rate"
+                f"lower learner.learning_rate"
             )
-
-    def entropy_weight(self, progress: float) -> float:
-        first, last = self.config.entropy_weight, self.config.final_entropy_weight
-        return first if last is None else first + (last - first) * progress
 
     def losses(self, batch: Minibatch) -> Losses:
         """The three losses of a minibatch, with gradients; advantages as they are."""
@@ -239,33 +259,29 @@ class PPO:
         near = before + (values - before).clamp(-self.config.value_clip, self.config.value_clip)
         return torch.maximum(plain, (near - returns).square()).mean()
 
+    def _has_moved_too_far(self, epoch: Sequence[Losses]) -> bool:
+        """By the mean of a whole epoch: a single minibatch may say anything."""
+        target = self.config.target_kl
+        return target is not None and float(mean_of(epoch).approx_kl) > KL_TOLERANCE * target
 
-def scheduled(kind: Literal["constant", "linear", "cosine"], progress: float, final: float) -> float:
-    """The share of a first value that is left after ``progress`` of the run."""
-    progress = min(1.0, max(0.0, progress))
-    if kind == "constant":
-        return 1.0
-    left = 1 - progress if kind == "linear" else (1 + math.cos(math.pi * progress)) / 2
-    return final + (1 - final) * left
+    def _report(self, steps: Sequence[Losses], whole: Minibatch, progress: float) -> Report:
+        """Means over all minibatches."""
+        mean = mean_of(steps)
+        numbers = {
+            tags.LOSS: float(mean.total(self.config, self.config.entropy_weight_at(progress))),
+            tags.POLICY_LOSS: float(mean.policy),
+            tags.VALUE_LOSS: float(mean.value),
+            tags.ENTROPY_LOSS: -float(mean.entropy),
+            tags.APPROX_KL: float(mean.approx_kl),
+            tags.CLIP_FRACTION: float(mean.clip_fraction),
+            tags.EXPLAINED_VARIANCE: explained_variance(whole.values, whole.returns),
+            tags.LEARNING_RATE: self.config.learning_rate_at(progress),
+            tags.GRADIENT_STEPS: float(len(steps)),
+        }
+        return Report({0: numbers})
 
 
-def _report(
-    losses: list[Losses], whole: Minibatch, rate: float, config: PPOConfig, entropy_weight: float
-) -> UpdateReport:
-    def mean(name: str) -> float:
-        return float(torch.stack([getattr(loss, name).detach() for loss in losses]).mean())
-
-    variance = float(np.var(whole.returns))
-    explained = 1 - float(np.var(whole.returns - whole.values)) / variance if variance > 0 else 0.0
-    loss = mean("policy") + config.value_weight * mean("value") - entropy_weight * mean("entropy")
-    return UpdateReport(
-        loss=loss,
-        policy_loss=mean("policy"),
-        value_loss=mean("value"),
-        entropy=mean("entropy"),
-        approx_kl=mean("approx_kl"),
-        clip_fraction=mean("clip_fraction"),
-        explained_variance=explained,
-        learning_rate=rate,
-        gradient_steps=len(losses),
-    )
+def explained_variance(values: FloatArray, returns: FloatArray) -> float:
+    """The share of the returns' variance that the values predict; 0 where there is none."""
+    variance = float(np.var(returns))
+    return 1 - float(np.var(returns - values)) / variance if variance > 0 else 0.0

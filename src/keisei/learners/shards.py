@@ -1,22 +1,24 @@
-"""A minibatch on several cores: each thread takes a part of the rows from positions to gradients.
+"""A minibatch on several cores: each thread takes parts of the rows from positions to gradients.
 
 Torch's own threads share out every single operation, and wait for each other after each: some sixty times a
 minibatch for a small network. Where a core has other work for a moment, all of them wait, and learning took ten times
-as long on a machine with one busy process beside it. Here threads meet once a minibatch. Gradients are added up in
-the order of the parts, so the bits depend on the number of parts and on nothing else.
+as long on a machine with one busy process beside it. Here threads meet once a minibatch. Each runs torch on one core,
+and gradients are added up in the order of the parts. So the bits depend on the number of parts, and not on how many
+threads there are or which of them took what.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import TypeVar
 
-import torch
 from torch import Tensor
 
 from keisei.experience.rollout import Minibatch
+from keisei.machine.torch_threads import single_threaded, stay_on_one_thread
 
 __all__ = ["Shards", "added", "split"]
 
@@ -24,29 +26,42 @@ Result = TypeVar("Result")
 
 
 class Shards:
-    """So many threads, each of which runs torch on one core. One of them is the caller's own."""
+    """At most so many threads, each of which runs torch on one core. One of them is the caller's own."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
 
     def map(self, work: Callable[[Minibatch], Result], parts: Sequence[Minibatch]) -> list[Result]:
-        """Do the work for all parts at once; results are in their order, and an error is raised here."""
-        if len(parts) == 1:
-            return [work(parts[0])]
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(
-                self.threads - 1, "learner", initializer=torch.set_num_threads, initargs=(1,)
-            )
-        others = [self._pool.submit(work, part) for part in parts[1:]]
+        """Do the work for all parts; results are in their order, and an error is raised here. Each thread takes
+        the next part when it is done with one, so that a busy core holds up none but its own."""
+        waiting = deque(enumerate(parts))
+        results: dict[int, Result] = {}
+
+        def take_parts() -> None:
+            while waiting:
+                try:
+                    number, part = waiting.popleft()
+                except IndexError:  # another thread was faster
+                    return
+                results[number] = work(part)
+
+        others = [self._threads().submit(take_parts) for _ in range(min(self.threads, len(parts)) - 1)]
         try:
-            first = work(parts[0])
+            with single_threaded():
+                take_parts()
         finally:
-            results = [other.exception() or other for other in others]
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-        return [first, *(other.result() for other in others)]
+            waiting.clear()
+            wait(others)
+        for other in others:
+            other.result()
+        return [results[number] for number in range(len(parts))]
+
+    def _threads(self) -> ThreadPoolExecutor:
+        """Those beside the caller's. They are started when they are first needed."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads - 1, "learner", initializer=stay_on_one_thread)
+        return self._pool
 
 
 def split(batch: Minibatch, parts: int) -> list[Minibatch]:
@@ -60,10 +75,11 @@ def split(batch: Minibatch, parts: int) -> list[Minibatch]:
 
 
 def added(gradients: Sequence[Sequence[Tensor | None]]) -> list[Tensor | None]:
-    """For each parameter the sum over all parts, in their order; None where no part has any."""
+    """For each parameter the sum over all parts, in their order; None where no part has any. Nothing is added in
+    place: two parameters may share one gradient."""
     sums = list(gradients[0])
     for part in gradients[1:]:
         for index, gradient in enumerate(part):
             total = sums[index]
-            sums[index] = gradient if total is None else total if gradient is None else total.add_(gradient)
+            sums[index] = gradient if total is None else total if gradient is None else total + gradient
     return sums

@@ -7,7 +7,7 @@ back to the system and then gets them anew, page by page: in training, a fifth o
 from __future__ import annotations
 
 import ctypes
-import os
+from typing import Any
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Of mallopt(3)."""
@@ -18,8 +18,17 @@ LARGEST_KEPT = 32 << 20
 
 
 def keep_freed_memory() -> bool:
-    """From now on, for the whole process. Does nothing, and says so, where the C library is not glibc."""
-    if "CS_GNU_LIBC_VERSION" not in os.confstr_names:
+    """From now on, for the whole process. Does nothing, and says so, where the C library has no such setting."""
+    try:
+        library = ctypes.CDLL(None)
+    except OSError:  # a program that is linked statically
         return False
-    mallopt = ctypes.CDLL(None).mallopt
+    return _set_thresholds(library)
+
+
+def _set_thresholds(library: Any) -> bool:
+    """musl and macOS have no mallopt. Asking for its name alone tells: musl's headers claim to be glibc's."""
+    mallopt = getattr(library, "mallopt", None)
+    if mallopt is None:
+        return False
     return bool(mallopt(_M_MMAP_THRESHOLD, LARGEST_KEPT) and mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES))

@@ -23,6 +23,13 @@ def torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+def stay_on_one_thread() -> None:
+    """For the rest of this thread's life. At its first use of torch, a thread takes the number that any thread has set
+    last; so that comes first here."""
+    torch.get_num_threads()
+    torch.set_num_threads(1)
+
+
 def single_threaded() -> AbstractContextManager[None]:
     """As a worker runs."""
     return torch_threads(1)

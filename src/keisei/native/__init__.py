@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ from keisei.errors import ConfigError, KeiseiError
 if TYPE_CHECKING:
     from keisei.native import _core as core
 
-__all__ = ["BUILDS", "core", "load_core"]
+__all__ = ["BUILDS", "build_for", "core", "load_core", "usable_builds"]
 
-BUILDS = ("avx2", "baseline")
+BUILDS = {"avx2": {"avx2", "bmi1", "bmi2", "popcnt", "lzcnt"}, "baseline": set[str]()}
+"""The builds, fastest first, each with all that its compiler may use of a processor."""
 
 
 def load_core(build: str) -> object:
@@ -25,19 +27,26 @@ def load_core(build: str) -> object:
         return import_module(f"keisei.native._core_{build}")
     except ModuleNotFoundError as error:
         raise KeiseiError(
-            f"the native core ({build}) is not built; run `make setup` in the project's folder, or "
-            f"`pip install .`"
+            f"the native core ({build}) is not built; `keisei doctor` says how to get it for this copy of Keisei"
         ) from error
+
+
+def build_for(features: Iterable[str]) -> str:
+    """The fastest build for a processor that has these features. Other kinds of processor have none of them."""
+    return next(build for build, needs in BUILDS.items() if needs <= {*features})
+
+
+def usable_builds() -> list[str]:
+    """The builds that this processor can run, fastest first."""
+    best = build_for(load_core("baseline").cpu_features())  # type: ignore[attr-defined]
+    return list(BUILDS)[list(BUILDS).index(best) :]
 
 
 def _pick() -> object:
     wanted = os.environ.get("KEISEI_NATIVE", "")
     if wanted and wanted not in BUILDS:
         raise ConfigError(f"KEISEI_NATIVE names no build: {wanted!r}; the builds are {', '.join(BUILDS)}")
-    if wanted:
-        return load_core(wanted)
-    baseline = load_core("baseline")
-    return load_core("avx2") if baseline.cpu_has_avx2() else baseline  # type: ignore[attr-defined]
+    return load_core(wanted or usable_builds()[0])
 
 
 if not TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from keisei.config import Settings
 from keisei.errors import ConfigError
 from keisei.games import Game, GameSpec, make_game
-from keisei.games.registry import takes_option
+from keisei.games.registry import DEFAULT_GAME, takes_option
 from keisei.machine.cores import usable_cores
 from keisei.machine.start_method import StartMethod
 from keisei.parallel.backends.registry import known_backends
@@ -41,7 +41,7 @@ run, and may change whenever it is resumed."""
 class EnvConfig(Settings):
     """What is played."""
 
-    game: str = "shogi"
+    game: str = DEFAULT_GAME
     """A name that ``make_game`` knows."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Further options of the game, such as ``max_plies``, where games are cut off."""

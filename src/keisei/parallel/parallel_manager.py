@@ -73,9 +73,9 @@ class ParallelManager:
         self.env, self.config, self.seed = read_settings(env_config, parallel_config, seed)
         if model_config is not None and not isinstance(model_config, ModelConfig):
             model_config = parse_settings(ModelConfig, model_config, "model_config")
-        self.model_config = model_config
         game = self.env.make(batch=1, seed=0)
         self.spec = game.spec
+        self.model_config = None if model_config is None else model_config.resolved(self.spec)
         self.model = self._build_model(model)
         self.synchronizer = self._build_synchronizer(first_version)
         self.timeline = Timeline()
@@ -315,6 +315,11 @@ class ParallelManager:
             drops=deliveries.drops.copy(),
             last_error=errors[-1] if errors else "",
         )
+
+    @property
+    def slab_transitions(self) -> int:
+        """Transitions of a whole slab."""
+        return self._parts.arena.size.shape.transitions
 
     @property
     def bytes_per_transition(self) -> float:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from keisei.games.contract import Array, BoolArray, FloatArray, IntArray
-from keisei.games.shogi.game import ShogiGame
+from keisei.games.lookahead import LooksAhead
 from keisei.games.single import SingleGame
-from keisei.native import core
 from keisei.policies.contract import Decision, Situation, no_values
 from keisei.policies.lookahead import Branch, by_lot, games_of, legal_actions, look, row_keys
 
@@ -18,7 +17,7 @@ _MOST_REPLIES = 1024
 
 
 class GreedyPlayer:
-    """In Shogi, the capture or promotion that wins the most material, whatever the answer; else a random move.
+    """Where the batch looks ahead by itself (``LooksAhead``), what it finds: in a game of pieces, the most material.
 
     In other games in turns: an action that wins at once, else one that lets nobody else win at once (where that is
     quickly seen), else a random one. Equal actions are drawn by lot. Log-probabilities are 0: given its key, the
@@ -29,11 +28,8 @@ class GreedyPlayer:
 
     def act(self, situation: Situation, selected: IntArray | None = None) -> Decision:
         keys = row_keys(situation, selected)
-        if isinstance(situation.game, ShogiGame):
-            packed = situation.game.pack()
-            actions, unused = np.full(len(keys), -1, np.int32), np.empty(len(keys), np.int32)
-            packed = packed if selected is None else packed[selected]
-            core.grab(packed, keys, actions, unused, np.empty(len(keys), np.uint64))
+        if isinstance(situation.game, LooksAhead):
+            actions = situation.game.greedy_actions(selected, keys)
         else:
             games = games_of(situation, selected, self.name)
             chosen = [choose(game, key) for game, key in zip(games, keys.tolist(), strict=True)]

@@ -79,8 +79,8 @@ def games_of(situation: Situation, selected: IntArray | None, player: str) -> li
     game = situation.game
     if not isinstance(game, _CanPeek):
         raise PolicyError(
-            f"{player} looks ahead in Shogi and in games written as a SingleGame; {game.spec.name} is neither. "
-            f"Give its batch a method peek(game) that copies one game as a SingleGame"
+            f"{player} looks ahead in games written as a SingleGame, and where the batch can do it (LooksAhead); "
+            f"{game.spec.name} is neither. Give its batch a method peek(game) that copies one game as a SingleGame"
         )
     need_turns(game.spec, player)
     indices = situation.rows.game if selected is None else situation.rows.game[selected]

@@ -26,16 +26,17 @@ __all__ = ["MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"]
 class ModelConfig(Settings):
     """What the learner's network looks like."""
 
-    network: str = "mlp"
+    network: str = "auto"
     """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), or the class
-    of a network of your own as module:Class."""
+    of a network of your own as module:Class. ``auto`` takes slim for boards, and mlp for observations that are no
+    planes or where hidden_dim or num_layers is named."""
     hidden_dim: Annotated[int, Field(ge=1, le=65536)] = 512
     """Width of each hidden layer of mlp and gather."""
     num_layers: Annotated[int, Field(ge=1, le=64)] = 2
     """Hidden layers of mlp and gather."""
-    channels: Annotated[int, Field(ge=1, le=4096)] = 64
+    channels: Annotated[int, Field(ge=1, le=4096)] = 32
     """Width of residual and slim."""
-    blocks: Annotated[int, Field(ge=1, le=256)] = 4
+    blocks: Annotated[int, Field(ge=1, le=256)] = 2
     """Depth of residual and slim: blocks of two convolutions each."""
     squeeze_excitation: bool = False
     """Let each residual block weigh its channels by what the whole board looks like."""
@@ -46,6 +47,13 @@ class ModelConfig(Settings):
     """Numbers in one observation, all axes together; the game knows it, so it may be left out."""
     action_dim: Annotated[int, Field(ge=1)] | None = None
     """Number of actions; the game knows it, so it may be left out."""
+
+    def resolved(self, spec: GameSpec) -> ModelConfig:
+        """With the name of a network in place of ``auto``."""
+        if self.network != "auto":
+            return self
+        is_mlp = len(spec.observation.shape) != 3 or self.model_fields_set & {"hidden_dim", "num_layers"}
+        return self.model_copy(update={"network": "mlp" if is_mlp else "slim"})
 
 
 class ActorCritic(nn.Module):
@@ -186,6 +194,7 @@ def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed:
     read into them, which is what a worker does, and it starts in a tenth of the time."""
     if not isinstance(config, ModelConfig):
         config = parse_settings(ModelConfig, config, "model_config")
+    config = config.resolved(spec)
     _check_sizes(config, spec)
     if config.network in _BUILT_IN:
         network = _network_class(_BUILT_IN[config.network])(config, spec)  # type: ignore[call-arg, arg-type]
@@ -201,15 +210,13 @@ _BUILT_IN = {
     "residual": f"{__name__}:ResidualNet",
     "slim": "keisei.policies.slim_network:SlimNet",
 }
-_PLANE_GAMES = frozenset({"shogi"})
-"""Games with several kinds of action for a square that number them kind · squares + square."""
 _SEEDING = threading.Lock()
 
 
 def _acts_on_planes(config: ModelConfig, spec: GameSpec) -> bool:
     squares = spec.observation.size // spec.observation.shape[0]
     if config.policy_head == "auto":
-        return spec.num_actions == squares or spec.name in _PLANE_GAMES
+        return spec.num_actions == squares or spec.plane_actions
     if config.policy_head == "planes" and spec.num_actions % squares:
         raise ConfigError(
             f"policy_head 'planes' needs a whole number of actions for each of the {squares} squares; "

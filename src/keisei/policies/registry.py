@@ -60,7 +60,7 @@ def named_player(name: str, spec: GameSpec) -> Policy | None:
             f"search:DEPTH looks a whole number of plies ahead, 1 … {core.MAX_SEARCH_DEPTH}, such as 'search:2'; "
             f"got {name!r}"
         )
-    need_turns(spec, name, zero_sum=spec.name != "shogi")
+    need_turns(spec, name, zero_sum=not spec.looks_ahead)
     return SearchPlayer(int(depth))
 
 

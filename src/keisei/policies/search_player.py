@@ -1,4 +1,4 @@
-"""The player that looks some plies ahead: alpha-beta, native for Shogi, over copies for other games."""
+"""The player that looks some plies ahead: by the batch itself where it can, else alpha-beta over copies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, GameSpec, IntArray
+from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray
+from keisei.games.lookahead import LooksAhead
 from keisei.games.options import whole_number
-from keisei.games.shogi.game import ShogiGame
 from keisei.games.single import SingleGame
 from keisei.native import core
 from keisei.policies.contract import Decision, Situation, no_values
@@ -19,18 +19,13 @@ from keisei.policies.lookahead import by_lot, games_of, legal_actions, look, nee
 
 __all__ = ["SearchPlayer", "TreeSearch"]
 
-_SHALLOW = 3
-_ROWS_AT_ONCE = 64
-"""Rows of one native call: between calls a person can still interrupt."""
-
 
 class SearchPlayer:
     """The best action as far as ``depth`` plies show, drawn by lot where several are equal.
 
-    In Shogi leaves are worth their material; a side without a legal move has lost, also at the last ply.
-    Repetition, the 27-point rule and the limit of plies are not seen. In other games only their ends have a
-    worth; a depth that always reaches the end plays perfectly. Log-probabilities are 0: given its key, the
-    choice is certain.
+    A batch that looks ahead by itself (``LooksAhead``) says what its leaves are worth. In other games only their
+    ends have a worth; a depth that always reaches the end plays perfectly. Log-probabilities are 0: given its key,
+    the choice is certain.
     """
 
     def __init__(self, depth: int) -> None:
@@ -40,25 +35,14 @@ class SearchPlayer:
 
     def act(self, situation: Situation, selected: IntArray | None = None) -> Decision:
         keys = row_keys(situation, selected)
-        if isinstance(situation.game, ShogiGame):
-            packed = situation.game.pack()
-            actions = self._search_shogi(packed if selected is None else packed[selected], keys)
+        if isinstance(situation.game, LooksAhead):
+            actions = situation.game.search_actions(self.depth, selected, keys)
         else:
             actions = self._search_copies(situation, selected, keys)
         return Decision(actions, no_values(len(actions)), no_values(len(actions)))
 
     def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
         return no_values(len(observations))
-
-    def _search_shogi(self, packed: ByteArray, keys: NDArray[np.uint64]) -> IntArray:
-        rows = len(keys)
-        actions, scores = np.full(rows, -1, np.int32), np.empty(rows, np.int32)
-        nodes = np.empty(rows, np.uint64)
-        stride = _ROWS_AT_ONCE if self.depth <= _SHALLOW else 1
-        for start in range(0, rows, stride):
-            part = slice(start, start + stride)
-            core.search(packed[part], self.depth, keys[part], actions[part], scores[part], nodes[part])
-        return actions
 
     def _search_copies(
         self, situation: Situation, selected: IntArray | None, keys: NDArray[np.uint64]

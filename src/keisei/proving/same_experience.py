@@ -19,6 +19,7 @@ from torch import Tensor
 from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.slab import SlabRecord
 from keisei.games.randomness import keyed_word
+from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.messages import Order, OrderKind, Start
@@ -42,7 +43,7 @@ KEPT_VERSIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class VerifySettings:
-    game: str = "shogi"
+    game: str = DEFAULT_GAME
     tables: int = 5
     games: int = 16
     """Of each table."""

@@ -1,4 +1,5 @@
-"""Does training come to the same weights, bit for bit, wherever workers run and however often it is cut short?
+"""Does training come to the same weights, bit for bit, wherever workers run, however many there are, and
+however often it is cut short?
 
 ``verify_training`` trains one run in several ways, each from nothing in a directory of its own, and compares.
 """
@@ -19,24 +20,25 @@ from typing import Any
 
 from keisei.config import parse_settings
 from keisei.errors import ConfigError, RunError
-from keisei.learners.ppo import PPOConfig
+from keisei.games.registry import DEFAULT_GAME
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.config import EnvConfig, ParallelConfig
-from keisei.parallel.crew import Member
+from keisei.parallel.parallel_manager import ParallelManager
+from keisei.policies.networks import ModelConfig
 from keisei.proving.disturbance import Disturber
 from keisei.proving.same_experience import BACKENDS, Backend, Observer
 from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
-from keisei.training.settings import EvaluationSettings, LearnerModel, RunSettings, TrainConfig
+from keisei.training.settings import EvaluationSettings, RunSettings, SelfPlaySettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
 __all__ = ["TrainedRun", "TrainingReport", "small_config", "verify_training"]
 
 TRAINER_KILLS = 3
 """Each costs the start of a new process, some seconds."""
-SLAB_STEPS = 64
+HORIZON = 64
 """Of a small run: an update then lasts long enough for workers to be killed in it."""
 
 
@@ -45,13 +47,19 @@ class TrainedRun:
     """One way to train, and what came of it."""
 
     name: str
+    workers: str
+    """How many played."""
     updates: int
     transitions: int
     seconds: float
     digest: str
     """Of the final weights, as ``keisei train --deterministic-digest`` prints it."""
     times: int = 0
-    """How often that befell it which its name says."""
+    """How often the thing happened that the name tells, such as a stop."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} with {self.workers}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +71,41 @@ class TrainingReport:
     @property
     def differences(self) -> list[str]:
         """The runs that came to other weights."""
-        return [run.name for run in self.runs if run.digest != self.runs[0].digest]
+        return [run.title for run in self.runs if run.digest != self.runs[0].digest]
 
     @property
     def same(self) -> bool:
         return not self.differences
 
 
-def small_config(game: str = "shogi", workers: int = 2, games: int = 16, seed: int = 0) -> TrainConfig:
+def small_config(game: str = DEFAULT_GAME, tables: int = 3, games: int = 16, seed: int = 0) -> TrainConfig:
     """A run whose updates take a fraction of a second."""
     return TrainConfig(
         env=EnvConfig(game=game),
-        model=LearnerModel(network="mlp", hidden_dim=64),
-        ppo=PPOConfig(epochs=2, minibatch_size=256),
-        parallel=ParallelConfig(num_workers=workers, games_per_worker=games),
-        run=RunSettings(rollout=workers * games * SLAB_STEPS, seed=seed, learner_threads=1),
+        model=ModelConfig(network="mlp", hidden_dim=64),
+        learner=SelfPlaySettings(epochs=2, minibatch_size=256, parts=2),
+        parallel=ParallelConfig(tables=tables, games=games, horizon=HORIZON),
+        run=RunSettings(seed=seed),
     )
 
 
 def verify_training(
     config: TrainConfig,
     *,
+    workers: Sequence[int] = (1, 2, 3),
     updates: int = 4,
     kills: int = 4,
     observe: Observer = lambda name, done, total: None,
 ) -> TrainingReport:
-    """Train for so many updates, with workers in each place; with ``kills`` of them killed; stopped and resumed after
-    each update; and with the trainer itself killed. ``observe`` is told of each update."""
+    """Train for so many updates: with each number of workers in each place, and as many threads of the learner; with
+    ``kills`` workers killed; while workers come and go; stopped after each update and resumed with another number of
+    workers; and with the trainer itself killed. ``observe`` is told of each update."""
     with tempfile.TemporaryDirectory(prefix="keisei-verify-") as root:
-        ways = _Ways(_comparable(config, updates), updates, Path(root), observe)
-        runs = [ways.undisturbed(backend) for backend in BACKENDS]
+        ways = _Ways(_comparable(config, updates), tuple(workers), updates, Path(root), observe)
+        runs = [ways.undisturbed(backend, count) for backend in BACKENDS for count in workers]
         runs += [
             ways.with_workers_killed(kills),
+            ways.with_changing_crew(),
             ways.stopped_after_each_update(),
             ways.with_trainer_killed(),
         ]
@@ -109,9 +120,8 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
             f"parallel.mode = {config.parallel.mode}, parallel.scaling = {config.parallel.scaling}: only with mode "
             f"sync and scaling fixed does a run come to the same weights twice; set them so"
         )
-    steps = updates * config.run.rollout
     run = config.run.model_copy(
-        update={"steps": steps, "minutes": None, "stop_at": {}, "checkpoint_every": 1}
+        update={"steps": updates * config.rollout, "minutes": None, "stop_at": {}, "checkpoint_every": 1}
     )
     evaluation = EvaluationSettings(every=0, opponents=())
     return config.model_copy(update={"run": run, "evaluation": evaluation}).resolved()
@@ -120,37 +130,54 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
 class _Ways:
     """The ways to train. Each makes a run of its own below ``root``."""
 
-    def __init__(self, config: TrainConfig, updates: int, root: Path, observe: Observer) -> None:
-        self._config, self._updates, self._root = config, updates, root
+    def __init__(
+        self, config: TrainConfig, workers: tuple[int, ...], updates: int, root: Path, observe: Observer
+    ) -> None:
+        self._config, self._workers, self._updates, self._root = config, workers, updates, root
         self._observe = observe
         self._chance = random.Random(config.run.seed)
         self._training_seconds = 0.0
-        """Of the last undisturbed run: how soon something must befall the others."""
+        """Of the last undisturbed run: how soon something must happen to the others."""
 
-    def undisturbed(self, backend: Backend) -> TrainedRun:
-        run, config, began = self._begin(backend, backend)
-        result = Trainer(run, config, [self._watching(backend)]).train()
+    def undisturbed(self, backend: Backend, workers: int) -> TrainedRun:
+        title = f"{backend}, {workers}"
+        run, config, began = self._begin(title, workers, backend)
+        result = Trainer(run, config, [self._watching(title)]).train()
         self._training_seconds = result.counters.seconds
-        return _summary(backend, result, began)
+        return _summary(backend, str(workers), result, began)
 
     def with_workers_killed(self, kills: int) -> TrainedRun:
-        name, every = "workers killed", self._training_seconds / (kills + 1)
-        run, config, began = self._begin(name)
+        name, every, workers = "workers killed", self._training_seconds / (kills + 1), max(self._workers)
+        run, config, began = self._begin(name, workers)
         with ExitStack() as stack:
-            disturbing = _Disturbing(
-                stack, lambda: trainer.parts.manager.communicator.members, kills, every, config.run.seed
-            )
+            disturbing = _Disturbing(stack, lambda: trainer.parts.manager, kills, every, config.run.seed)
             trainer = Trainer(run, config, [disturbing, self._watching(name)])
             result = trainer.train()
-        return _summary(name, result, began, disturbing.killed)
+        return _summary(name, str(workers), result, began, disturbing.killed)
+
+    def with_changing_crew(self) -> TrainedRun:
+        """A worker comes after the first update, and the first one leaves after the second."""
+        name = "crew changes"
+        run, config, began = self._begin(name, 2)
+
+        def change(update: Update) -> None:
+            if update.counters.update == 1:
+                trainer.parts.manager.add_workers()
+            if update.counters.update == 2:
+                trainer.parts.manager.remove_workers([0])
+
+        trainer = Trainer(run, config, [self._watching(name), _Calling(change)])
+        return _summary(name, "2, 3, 2", trainer.train(), began)
 
     def stopped_after_each_update(self) -> TrainedRun:
+        """Each time it is resumed with another number of workers."""
         name = "stopped"
-        run, config, began = self._begin(name)
+        run, config, began = self._begin(name, self._workers[0])
         stops = 0
         while (result := self._train_an_update(run, config, name)).outcome == "interrupted":
             stops += 1
-        return _summary(name, result, began, stops)
+            config = _placed(config, self._workers[stops % len(self._workers)], "process")
+        return _summary(name, ", ".join(map(str, self._workers)), result, began, stops)
 
     def _train_an_update(self, run: RunDirectory, config: TrainConfig, name: str) -> TrainResult:
         interruption = Interruption()
@@ -159,23 +186,35 @@ class _Ways:
 
     def with_trainer_killed(self) -> TrainedRun:
         """At random instants, again and again; at last it is left in peace."""
-        name, latest = "trainer killed", 2 * self._training_seconds / self._updates
-        run, config, began = self._begin(name)
+        name, latest, workers = (
+            "trainer killed",
+            2 * self._training_seconds / self._updates,
+            max(self._workers),
+        )
+        run, config, began = self._begin(name, workers)
         kills = 0
         while kills < TRAINER_KILLS and _killed(run, self._chance.uniform(0, latest)):
             kills += 1
         result = Trainer(run, config, [self._watching(name)]).train()
-        return _summary(name, result, began, kills)
+        return _summary(name, str(workers), result, began, kills)
 
-    def _begin(self, name: str, backend: Backend = "process") -> tuple[RunDirectory, TrainConfig, float]:
-        placed = {"enabled": True, "use_threads": False, "backend": backend}
-        parallel = self._config.parallel.model_copy(update=placed)
-        config = self._config.model_copy(update={"parallel": parallel})
+    def _begin(
+        self, name: str, workers: int, backend: Backend = "process"
+    ) -> tuple[RunDirectory, TrainConfig, float]:
+        config = _placed(self._config, workers, backend)
         self._observe(name, 0, self._updates)
-        return RunDirectory.create(self._root, name.replace(" ", "-"), config), config, time.monotonic()
+        directory = name.replace(", ", "-").replace(" ", "-")
+        return RunDirectory.create(self._root, directory, config), config, time.monotonic()
 
     def _watching(self, name: str) -> Callback:
         return _Calling(lambda update: self._observe(name, update.counters.update, self._updates))
+
+
+def _placed(config: TrainConfig, workers: int, backend: Backend) -> TrainConfig:
+    """The same experiment with so many workers, and as many threads of the learner."""
+    parallel = config.parallel.model_copy(update={"backend": backend, "num_workers": workers})
+    run = config.run.model_copy(update={"learner_threads": workers})
+    return config.model_copy(update={"parallel": parallel, "run": run})
 
 
 class _Calling(Callback):
@@ -192,15 +231,21 @@ class _Disturbing(Callback):
     """Kills workers from the start to the last update; ``stack`` ends it where the training fails before."""
 
     def __init__(
-        self, stack: ExitStack, members: Callable[[], Sequence[Member]], kills: int, every: float, seed: int
+        self, stack: ExitStack, manager: Callable[[], ParallelManager], kills: int, every: float, seed: int
     ) -> None:
-        self._stack, self._members = stack, members
+        self._stack, self._manager = stack, manager
         self._kills, self._every, self._seed = kills, every, seed
         self.killed = 0
 
     def on_start(self, started: Started) -> None:
         self._disturber = self._stack.enter_context(
-            Disturber(self._members(), every=self._every, limit=self._kills, seed=self._seed)
+            Disturber(
+                self._manager().workers,
+                self._manager().tables,
+                every=self._every,
+                limit=self._kills,
+                seed=self._seed,
+            )
         )
 
     def on_update(self, update: Update) -> None:
@@ -209,9 +254,9 @@ class _Disturbing(Callback):
             self._stack.close()
 
 
-def _summary(name: str, result: TrainResult, began: float, times: int = 0) -> TrainedRun:
+def _summary(name: str, workers: str, result: TrainResult, began: float, times: int = 0) -> TrainedRun:
     counters, seconds = result.counters, time.monotonic() - began
-    return TrainedRun(name, counters.update, counters.transitions, seconds, result.digest, times)
+    return TrainedRun(name, workers, counters.update, counters.transitions, seconds, result.digest, times)
 
 
 def _killed(run: RunDirectory, seconds: float) -> bool:
@@ -244,9 +289,14 @@ def _train_apart(run: RunDirectory, connection: Connection) -> None:
     """The main function of a trainer that is to be killed."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, and with it this process
+    Trainer(run, parse_settings(TrainConfig, run.config()), [_Telling(connection)]).train()
 
-    class Telling(Callback):
-        def on_start(self, started: Started) -> None:
-            connection.send_bytes(b"begun")
 
-    Trainer(run, parse_settings(TrainConfig, run.config()), [Telling()]).train()
+class _Telling(Callback):
+    """Says when a trainer in another process has begun."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def on_start(self, started: Started) -> None:
+        self._connection.send_bytes(b"begun")

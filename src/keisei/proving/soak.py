@@ -21,6 +21,7 @@ from typing import Literal
 
 from keisei.errors import NoWorkersError
 from keisei.experience.collected import Experiences
+from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.memory import resident_bytes
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.parallel_manager import ParallelManager
@@ -51,7 +52,7 @@ SETTLE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class SoakSettings:
-    game: str = "shogi"
+    game: str = DEFAULT_GAME
     tables: int = 6
     workers: int = 4
     games: int = 16

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from keisei.errors import RunDatabaseError
+from keisei.runs.metric_names import EVALUATION
 from keisei.runs.rows import (
     EvaluationRow,
     GameRow,
@@ -31,7 +32,6 @@ SCHEMA_VERSION = 1
 APPLICATION_ID = 0x4B45_4953  # "KEIS": tells our database from anybody else's
 
 _SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE metrics (
     name TEXT NOT NULL, "update" INTEGER NOT NULL, step INTEGER NOT NULL, time REAL NOT NULL, value REAL,
     PRIMARY KEY (name, "update")
@@ -122,9 +122,6 @@ class RunDatabase:
     def add_worker_event(self, row: WorkerEventRow) -> None:
         self._add(WorkerEventRow, [row])
 
-    def set_meta(self, key: str, value: str) -> None:
-        self._write_many("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, value)])
-
     def rewind(self, update: int) -> int:
         """Take back everything after ``update``, which a resumed run does again. Gives the number of rows."""
         with self.batch(), self._errors():
@@ -133,10 +130,6 @@ class RunDatabase:
                 for table in _TABLES
             ]
         return sum(deletion.rowcount for deletion in deletions)
-
-    def meta(self, key: str) -> str | None:
-        rows = self._select("SELECT value FROM meta WHERE key = ?", key)
-        return str(rows[0][0]) if rows else None
 
     def metric_names(self) -> list[str]:
         return [str(name) for (name,) in self._select("SELECT DISTINCT name FROM metrics ORDER BY name")]
@@ -164,6 +157,12 @@ class RunDatabase:
         rest = 'WHERE ? IS NULL OR opponent = ? ORDER BY "update", player, opponent'
         return self._rows(EvaluationRow, rest, opponent, opponent)
 
+    def evaluated_step(self) -> int:
+        """The transitions after which the last evaluation was finished; 0 before the first. Its scores among the
+        metrics are written when all its matches are played and the best is judged."""
+        query = "SELECT MAX(step) FROM metrics WHERE name LIKE ?"
+        return int(self._select(query, EVALUATION + "%")[0][0] or 0)
+
     def games(self, limit: int = 100) -> list[GameRow]:
         """The last games, newest first."""
         return self._rows(GameRow, "ORDER BY id DESC LIMIT ?", limit)
@@ -172,9 +171,6 @@ class RunDatabase:
         """The newest rating of each player, best first."""
         newest = 'SELECT player, MAX("update") FROM ratings GROUP BY player'
         return self._rows(RatingRow, f'WHERE (player, "update") IN ({newest}) ORDER BY rating DESC, player')
-
-    def rating_history(self, player: str) -> list[RatingRow]:
-        return self._rows(RatingRow, 'WHERE player = ? ORDER BY "update"', player)
 
     def worker_events(self, limit: int = 100) -> list[WorkerEventRow]:
         """The last events, newest first."""

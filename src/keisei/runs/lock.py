@@ -81,8 +81,6 @@ class RunLock:
                     f"{path.parent} is being trained by {holder}. Stop it first, or train under another --name"
                     + ("" if holder.host == self._owner.host else f"; if it is gone, delete {path}")
                 )
-            self.took_over = holder
-            """The owner that had gone without a word, if there was one."""
             _write(descriptor, json.dumps(asdict(self._owner)))
         self._held = True
 

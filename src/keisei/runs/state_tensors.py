@@ -59,10 +59,11 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     model.load_state_dict(dict(tensors))
 
 
-def weights_digest(model: nn.Module) -> str:
-    """A fingerprint of all weights: equal bits, equal digest."""
+def weights_digest(weights: nn.Module | Mapping[str, Tensor]) -> str:
+    """A fingerprint of weights: equal bits, equal digest."""
+    tensors = model_tensors(weights) if isinstance(weights, nn.Module) else weights
     total = sha256()
-    for name, tensor in sorted(model_tensors(model).items()):
+    for name, tensor in sorted(tensors.items()):
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         total.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()

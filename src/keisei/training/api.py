@@ -47,7 +47,7 @@ def train(
 
     A run of the same name and settings is resumed; with other settings it is an error, unless ``existing`` is
     ``restart`` (keep the old one under another name) or ``overwrite`` (delete it). ``overrides`` are
-    assignments such as ``"ppo.learning_rate=1e-3"``.
+    assignments such as ``"learner.learning_rate=1e-3"``.
     """
     assignments = [*overrides, *length_overrides(steps, minutes)]
     plan = plan_run(target, overrides=assignments, name=name, root=Path(root), existing=existing)
@@ -87,7 +87,7 @@ def plan_run(
     path = root / (name or source.name)
     if (path / CONFIG).is_file():
         run = RunDirectory.open(path)
-        if run_config(run) == config:
+        if run_config(run).is_same_experiment(config):
             return _resume(run, config)
     return Plan(RunDirectory.create(root, name or source.name, config), config, resumes=False)
 
@@ -119,7 +119,8 @@ def _begin_anew(
 
 
 def _resume(run: RunDirectory, config: TrainConfig) -> Plan:
-    """Take up a run; settings that were changed on the way are written down, beside the old ones."""
+    """Take up a run; settings that were changed on the way are written down, beside the old ones. Where it is
+    trained may always change."""
     config = config.resolved()
     if run_config(run) != config:
         with run.lock():

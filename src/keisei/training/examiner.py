@@ -5,22 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from keisei.errors import CheckpointError, CheckpointWriteError, RunDatabaseError
 from keisei.evaluation.matches import MatchResult, Player, PlayerLike, play_match
-from keisei.evaluation.records import write_kif
+from keisei.evaluation.records import write_record
 from keisei.evaluation.statistics import elo_difference, score_interval
 from keisei.games.contract import GameSpec
-from keisei.policies.networks import ActorCritic, build_network
-from keisei.policies.neural import NeuralPolicy
+from keisei.learners.contract import Learner
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import checkpoint_name, load_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.rows import EvaluationRow, GameRow
-from keisei.runs.state_tensors import load_model
 from keisei.training.events import Counters, Evaluation
 from keisei.training.players import resolver
+from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
 from keisei.training.standings import rate_run
 
@@ -43,18 +43,20 @@ class Examiner:
     ) -> None:
         self._run, self._config, self._spec = run, config, spec
         self._store, self._database, self._tell = store, database, tell
+        self._regime = regime_of(config)
         self._resolver = resolver(run.path.parent, config.evaluation.temperature)
 
-    def examine(self, network: ActorCritic, counters: Counters, checkpoint: Path | None) -> Evaluation:
+    def examine(self, learner: Learner[Any], counters: Counters, checkpoint: Path | None) -> Evaluation:
         """``checkpoint`` is where these weights lie; None where they could not be saved, and can't be best."""
         began = time.monotonic()
         name = checkpoint_name(counters.update)
-        learner = Player(name, NeuralPolicy(network, self._spec, self._config.evaluation.temperature))
+        temperature = self._config.evaluation.temperature
+        newest = Player(name, self._regime.current_policy(learner, self._spec, temperature))
         opponents: list[PlayerLike] = list(self._config.evaluation.opponents)
         best = self._best_player()
         if best is not None and best.name != name:
             opponents.append(best)
-        rows = tuple(self._meet(learner, opponent, counters) for opponent in opponents)
+        rows = tuple(self._meet(newest, opponent, counters) for opponent in opponents)
         is_best = checkpoint is not None and self._passes(rows, best) and self._mark_best(checkpoint)
         self._keep_ratings(counters.update)
         return Evaluation(counters.update, rows, is_best, time.monotonic() - began)
@@ -64,12 +66,13 @@ class Examiner:
         if path is None:
             return None
         try:
-            network = build_network(self._config.model, self._spec, None)
-            load_model(network, load_checkpoint(path).tensors["model"])
+            policy = self._regime.saved_policy(
+                self._config, load_checkpoint(path), self._spec, self._config.evaluation.temperature
+            )
         except CheckpointError as error:
             self._tell(f"the best checkpoint can't be met, and gives its place to the next: {error}")
             return None
-        return Player(path.name, NeuralPolicy(network, self._spec, self._config.evaluation.temperature))
+        return Player(path.name, policy)
 
     def _mark_best(self, checkpoint: Path) -> bool:
         try:
@@ -87,13 +90,13 @@ class Examiner:
         settings = self._config.evaluation
         match = play_match(
             self._config.env.game,
-            self._config.env.game_options(self._config.parallel.max_game_length),
+            self._config.env.game_options(),
             learner,
             opponent,
             settings.games,
             self._config.run.seed + counters.update,
             opening_plies=settings.opening_plies,
-            record=settings.records > 0 and self._spec.name == "shogi",
+            record=settings.records > 0 and self._spec.record_format is not None,
             resolver=self._resolver,
         )
         row = _row(match, counters)
@@ -106,7 +109,7 @@ class Examiner:
         return row
 
     def _write_records(self, match: MatchResult, update: int) -> list[GameRow]:
-        """The first games of a match as KIF files, and a row for each."""
+        """The first games of a match as files, and a row for each."""
         kept = []
         for number in range(self._config.evaluation.records):
             if number >= len(match.games) or not match.games[number].actions:
@@ -114,8 +117,8 @@ class Examiner:
             game = match.games[number]
             names = match.players if game.seat == 0 else (match.players[1], match.players[0])
             opponent = Path(match.players[1]).name.replace(":", "-")
-            path = self._run.games / f"{checkpoint_name(update)}-{opponent}-{number}.kif"
-            write_kif(match, number, path)
+            stem = self._run.games / f"{checkpoint_name(update)}-{opponent}-{number}"
+            path = write_record(match, number, stem)
             first = (game.result + 1) / 2 if game.seat == 0 else (1 - game.result) / 2
             where = str(path.relative_to(self._run.path))
             kept.append(GameRow(update, time.time(), *names, first, game.plies, game.ending, where))

@@ -23,14 +23,12 @@ from keisei.evaluation.matches import Player, Resolver
 from keisei.games.contract import GameSpec
 from keisei.games.options import did_you_mean
 from keisei.policies.contract import Policy
-from keisei.policies.networks import build_network
-from keisei.policies.neural import NeuralPolicy
 from keisei.policies.registry import PLAYERS, named_player
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import checkpoint_rank, load_checkpoint
 from keisei.runs.directory import CONFIG, RunDirectory, list_runs
-from keisei.runs.state_tensors import load_model
 from keisei.training.presets import run_config
+from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
 
 __all__ = [
@@ -166,18 +164,16 @@ def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float 
         raise ConfigError(
             f"{run.path} was trained on {_seen(trained)} and cannot play {_seen(spec)}; take a run of that game"
         )
-    network = build_network(config.model, spec, seed=None)
+    freely = config.evaluation.temperature if temperature is None else temperature
     try:
-        load_model(network, found.checkpoint.tensors.get("model", {}))
+        return regime_of(config).saved_policy(config, found.checkpoint, spec, freely)
     except CheckpointError as error:
         raise CheckpointError(f"{found.path} does not fit {run.path / CONFIG}: {error}") from error
-    return NeuralPolicy(network, spec, config.evaluation.temperature if temperature is None else temperature)
 
 
 def _game(config: TrainConfig) -> RunGame:
-    longest = config.parallel.max_game_length
-    spec = config.env.make(batch=1, seed=0, max_game_length=longest).spec
-    return RunGame(config.env.game, config.env.game_options(longest), spec)
+    spec = config.env.make(batch=1, seed=0).spec
+    return RunGame(config.env.game, config.env.game_options(), spec)
 
 
 def _shown(run: RunDirectory, root: Path) -> str:

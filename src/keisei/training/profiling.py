@@ -14,20 +14,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
 
 from keisei.errors import ConfigError
-from keisei.learners.ppo import PPO
 from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
 from keisei.runs.metric_names import GRADIENT_STEPS
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.events import Counters, Update
-from keisei.training.self_play import Pace, Parts, self_play
+from keisei.training.loop import Pace, Parts
+from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import connect
 
@@ -112,13 +114,8 @@ def placed(config: TrainConfig, mode: Mode) -> TrainConfig:
             "a serial profile does exactly the work of a synchronous run, but parallel.mode = async: take --mode "
             "parallel, or --set parallel.mode=sync"
         )
-    placement = {
-        "enabled": mode == "parallel",
-        "backend": "process",
-        "use_threads": False,
-        "scaling": "fixed",
-    }
-    return config.model_copy(update={"parallel": config.parallel.model_copy(update=placement)})
+    placement = {"backend": "process" if mode == "parallel" else "inline", "scaling": "fixed"}
+    return config.model_copy(update={"parallel": config.parallel.model_copy(update=placement)}).placed()
 
 
 def profile(config: TrainConfig, watch: Callable[[Update], None] = lambda update: None) -> Profile:
@@ -133,7 +130,7 @@ def profile(config: TrainConfig, watch: Callable[[Update], None] = lambda update
         try:
             with _LearnerClock(parts, compiled=config.run.compile).ticking() as clock:
                 updates = []
-                for update in self_play(parts, Pace(config.run.steps), Counters()):
+                for update in regime_of(config).loop(parts, Pace(config.run.steps), Counters()):
                     clock.end_of_update()
                     updates.append(update)
                     watch(update)
@@ -155,8 +152,8 @@ def _profile(
     preparing = math.fsum(update.prepare_seconds for update in updates)
     publishing = math.fsum(update.publish_seconds for update in updates)
     status = parts.manager.get_status()
-    at_once = 1 if config.parallel.placement == "inline" else len(status.workers)
-    network = parts.learner.network
+    at_once = 1 if config.parallel.backend == "inline" else len(status.workers)
+    network = parts.learner.behaviour(1.0).network
     return Profile(
         config=config,
         parameters=sum(weight.numel() for weight in network.parameters()),
@@ -172,7 +169,7 @@ def _profile(
         updates=len(updates),
         transitions=sum(update.collection.transitions for update in updates),
         gradient_steps=sum(map(_gradient_steps, updates)),
-        digest=weights_digest(network),
+        digest=weights_digest(parts.learner.state().tensors["model"]),
         timeline=parts.manager.timeline,
     )
 
@@ -186,11 +183,18 @@ def _worker_time(status: ManagerStatus, at_once: int, window: float) -> WorkerTi
     """``at_once`` workers play at a time: all of them, or one after the other within this process."""
     played = games = policy = 0.0
     for worker in status.workers:
-        seconds = worker.transitions / worker.steps_per_second if worker.steps_per_second else 0.0
-        played += seconds / at_once
-        games += seconds * worker.game_share / at_once
-        policy += seconds * worker.policy_share / at_once
+        played += worker.seconds / at_once
+        games += worker.seconds * worker.game_share / at_once
+        policy += worker.seconds * worker.policy_share / at_once
     return WorkerTime(games, policy, played - games - policy, max(0.0, window - played))
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A learner with one network and one optimiser, on which hooks can be put."""
+
+    network: nn.Module
+    optimizer: Optimizer
 
 
 class _End(NamedTuple):
@@ -204,16 +208,22 @@ class _End(NamedTuple):
 
 class _LearnerClock:
     """Notes when each part of a gradient step ends; the next one begins there, so that no time is lost. Where
-    several threads share a minibatch, it follows the first, which waits for the others before the optimiser's step."""
+    several threads share a minibatch, it follows the first, which waits for the others before the optimiser's step.
+    Where that one takes several parts of a minibatch, a part's backward pass ends with its last gradient."""
 
     def __init__(self, parts: Parts, *, compiled: bool) -> None:
         """Where the network is ``compiled``, its hooks are kept out of that."""
-        self._learner: PPO = parts.learner
+        if not isinstance(parts.learner, Watchable):
+            raise ConfigError(
+                f"{type(parts.learner).__name__} has no network and optimiser to put a clock on"
+            )
+        self._learner: Watchable = parts.learner
         self._compiled = compiled
         self._timeline = parts.manager.timeline
-        self._on_cuda = next(parts.learner.network.parameters()).is_cuda
+        self._on_cuda = next(self._learner.network.parameters()).is_cuda
         self._thread = threading.get_ident()
         self._ends: list[_End] = []
+        self._last_gradient: _End | None = None
         self._elapsed = self._busy = 0.0
         self.seconds: defaultdict[str, float] = defaultdict(float)
         """By the fields of ``LearnerTime``."""
@@ -225,6 +235,7 @@ class _LearnerClock:
         hooks = [
             network.register_forward_pre_hook(uncompiled(lambda *_: self._end_in_training("unpacking"))),
             network.register_forward_hook(uncompiled(self._after_forward)),
+            *self._weight_hooks(),
             optimizer.register_step_pre_hook(lambda *_: self._end("backward")),
             optimizer.register_step_post_hook(lambda *_: self._end("stepping")),
         ]
@@ -233,6 +244,11 @@ class _LearnerClock:
         finally:
             for hook in hooks:
                 hook.remove()
+
+    def _weight_hooks(self) -> Iterator[RemovableHandle]:
+        for weight in self._learner.network.parameters():
+            if weight.requires_grad:
+                yield weight.register_hook(self._on_weight)  # type: ignore[no-untyped-call]
 
     def end_of_update(self) -> None:
         """Sort what was noted into the span that the loop has just written down for learning."""
@@ -261,8 +277,11 @@ class _LearnerClock:
 
     def _end_in_training(self, part: str) -> None:
         """V-trace asks the network too, while experience is prepared."""
-        if self._learner.network.training:
-            self._end(part)
+        if not self._learner.network.training:
+            return
+        if part == "unpacking" and self._ends and self._ends[-1].part == "losses" and self._last_gradient:
+            self._ends.append(self._last_gradient)  # of the part before, in the same minibatch
+        self._end(part)
 
     def _after_forward(self, network: Any, inputs: Any, outputs: tuple[Tensor, ...]) -> None:
         self._end_in_training("forward")
@@ -274,3 +293,7 @@ class _LearnerClock:
         """The first gradient to come back ends the losses; the backward pass of the network begins."""
         if threading.get_ident() == self._thread and self._ends[-1].part == "forward":
             self._end("losses")
+
+    def _on_weight(self, gradient: Tensor) -> None:
+        if threading.get_ident() == self._thread:
+            self._last_gradient = _End("backward", time.monotonic(), time.process_time())

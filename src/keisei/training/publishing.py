@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from keisei.learners.ppo import UpdateReport
+from keisei.learners.contract import Report
 from keisei.parallel.parallel_manager import ParallelManager
-from keisei.policies.networks import ActorCritic
+from keisei.policies.behaviour import Behaviour
+from keisei.runs.metric_names import APPROX_KL
 
 MOVED_ENOUGH = 0.01
 """Divergence (approximate KL, summed over updates) from the published policy that makes new weights worth sending."""
@@ -18,21 +19,18 @@ class Publisher:
     """Publishes after every update, or, adaptively, when the policy has moved far enough from the one at work:
     asynchronous workers then keep their weights while little changes."""
 
-    def __init__(
-        self, manager: ParallelManager, network: ActorCritic, rule: Literal["every", "adaptive"]
-    ) -> None:
+    def __init__(self, manager: ParallelManager, rule: Literal["every", "adaptive"]) -> None:
         self._manager = manager
-        self._network = network
         self._rule = rule
         self._moved = 0.0
         self._waited = 0
 
-    def publish(self, report: UpdateReport) -> bool:
-        """Take note of an update; True where its weights were published."""
-        self._moved += max(0.0, report.approx_kl)
+    def publish(self, behaviour: Behaviour, report: Report) -> bool:
+        """Take note of an update; True where its behaviour was published."""
+        self._moved += max(0.0, report.numbers.get(APPROX_KL, MOVED_ENOUGH))
         self._waited += 1
         if self._rule == "adaptive" and self._moved < MOVED_ENOUGH and self._waited < LONGEST_WAIT:
             return False
-        self._manager.sync_model_to_workers(self._network)
+        self._manager.publish(behaviour)
         self._moved, self._waited = 0.0, 0
         return True

@@ -1,192 +1,95 @@
-"""The loop: collect, learn, publish, and tell. Everything else watches.
+"""The self-play regime: the learner in every seat, and PPO on what it plays.
 
-One generator serves both modes. Synchronous workers rest while the learner learns, and every update sees the
-experience of exactly the weights before it. Asynchronous workers play on; what they bring is some updates old,
-and the buffer corrects for it.
+One loop serves both modes. Synchronous workers rest while the learner learns, and every update sees the experience of
+exactly the weights before it. Asynchronous workers play on; what they bring is some updates old, and the buffer
+corrects for it. The loop calls no logger and writes no file: everything else watches.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from typing import Any
 
-import numpy as np
+import torch
 
-from keisei.experience.collected import Experiences
 from keisei.experience.rollout import ExperienceBuffer
-from keisei.games.contract import GameSpec
-from keisei.learners.contract import Report
-from keisei.learners.ppo import PPO, UpdateReport
-from keisei.parallel.parallel_manager import ParallelManager
-from keisei.parallel.status import ManagerStatus
-from keisei.parallel.timeline import Timeline
-from keisei.runs import metric_names as tags
-from keisei.training.events import Collection, Counters, GameSummary, Update
-from keisei.training.publishing import Publisher
+from keisei.games.contract import Game, GameSpec
+from keisei.learners.contract import NOTHING_LEARNED, Learner
+from keisei.learners.ppo import PPO
+from keisei.policies.contract import Policy
+from keisei.policies.networks import ActorCritic, build_network
+from keisei.policies.neural import NeuralPolicy
+from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.state_tensors import load_model
+from keisei.training.events import Counters, Update
+from keisei.training.loop import Laps, Pace, Parts, collect, told
+from keisei.training.regimes import Regime
+from keisei.training.settings import TrainConfig
 
-__all__ = ["Pace", "Parts", "self_play"]
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What the loop works with; ``training.wiring`` puts them together."""
-
-    spec: GameSpec
-    manager: ParallelManager
-    buffer: ExperienceBuffer
-    learner: PPO
-    publisher: Publisher
-    rollout: int
-    """Transitions of an update."""
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How long a run lasts."""
-
-    steps: float = math.inf
-    seconds: float = math.inf
-    clock: Callable[[], float] = time.monotonic
-
-    def progress(self, counters: Counters) -> float:
-        """The share of the run that is behind it, by transitions or by the clock, whichever is more."""
-        return min(1.0, max(counters.transitions / self.steps, counters.seconds / self.seconds))
-
-    def is_over(self, counters: Counters) -> bool:
-        return self.progress(counters) >= 1.0
+__all__ = ["REGIME", "self_play"]
 
 
 def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
-    """Train until the pace says it is enough; gives word of each update when its weights are published."""
+    """Collect, learn, publish, and tell, until the pace says it is enough."""
     counters, began = start, pace.clock() - start.seconds
     while not pace.is_over(counters):
         progress = pace.progress(counters)
-        experiences, games, collection = _collect(parts)
-        laps = _Laps(parts.manager.timeline)
-        parts.buffer.clear()
-        parts.buffer.add_batch([item.slab for item in experiences])
-        parts.manager.release_experiences()
-        parts.buffer.merged()
-        preparing = laps.lap("prepare")
-        report = parts.learner.update(parts.buffer, progress)
-        learning = laps.lap("learn")
-        parts.publisher.publish(report)
-        publishing = laps.lap("publish")
-        counters = replace(
-            counters,
-            update=counters.update + 1,
-            transitions=counters.transitions + collection.transitions,
-            games=counters.games + games.games,
-            seconds=pace.clock() - began,
-        )
-        yield Update(
-            counters,
-            pace.progress(counters),
-            games,
-            collection,
-            _named(report),
-            learn_seconds=preparing + learning + publishing,
-            prepare_seconds=preparing,
-            publish_seconds=publishing,
-        )
+        experiences, games, collection = collect(parts)
+        laps = Laps(parts.manager.timeline)
+        leases = parts.buffer.take(experiences.slabs)
+        parts.manager.release_experiences(keep=leases)
+        laps.lap("prepare")
+        report = parts.learner.learn(parts.buffer.view(), progress) if parts.buffer.due() else NOTHING_LEARNED
+        laps.lap("learn")
+        parts.publisher.publish(parts.learner.behaviour(progress), report)
+        laps.lap("publish")
+        update = told(counters, pace, pace.clock() - began, games, collection, report, laps)
+        counters = update.counters
+        yield update
 
 
-def _named(report: UpdateReport) -> Report:
-    """The learner's numbers under the names that metrics have."""
-    numbers = {
-        tags.LOSS: report.loss,
-        tags.POLICY_LOSS: report.policy_loss,
-        tags.VALUE_LOSS: report.value_loss,
-        tags.ENTROPY_LOSS: -report.entropy,
-        tags.APPROX_KL: report.approx_kl,
-        tags.CLIP_FRACTION: report.clip_fraction,
-        tags.EXPLAINED_VARIANCE: report.explained_variance,
-        tags.LEARNING_RATE: report.learning_rate,
-        tags.GRADIENT_STEPS: report.gradient_steps,
-    }
-    return Report({0: numbers})
-
-
-class _Laps:
-    """Times what the learner does, one thing after the other, and puts each into its lane of the timeline."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
-        self._began = time.monotonic()
-
-    def lap(self, name: str) -> float:
-        """The seconds since the last lap, which were spent on this."""
-        began, self._began = self._began, time.monotonic()
-        self._timeline.span("learner", name, began, self._began - began)
-        return self._began - began
-
-
-def _collect(parts: Parts) -> tuple[Experiences, GameSummary, Collection]:
-    manager, began = parts.manager, time.monotonic()
-    before = manager.get_status()
-    experiences = manager.collect_experiences(parts.rollout)
-    while not len(experiences):  # asynchronous workers may have nothing yet
-        experiences = manager.collect_experiences(parts.rollout)
-    seconds = time.monotonic() - began
-    after = manager.get_status()
-    collection = Collection(
-        transitions=len(experiences),
-        seconds=seconds,
-        policy_lag=experiences.policy_lag,
-        queue_depth=after.queue_info["filled"],
-        worker_utilisation=utilisation(before, after, seconds),
-        workers=after.active_workers,
-        restarts=after.restarts,
-        dropped=after.drops.lagging,
-    )
-    return experiences, summarise(experiences, parts.spec), collection
-
-
-def summarise(experiences: Experiences, spec: GameSpec) -> GameSummary:
-    """Count the games that ended in this experience."""
-    plies: list[int] = []
-    endings = np.zeros(len(spec.endings), np.int64)
-    truncated = firsts = draws = 0
-    rewards = 0.0
-    for item in experiences:
-        slab = item.slab
-        done = slab.terminated | slab.truncated
-        # Where several seats act at once, the slots of those that rest are 0.
-        ply = slab.ply.reshape(*done.shape, -1).max(axis=2)
-        plies += (ply[done] + 1).tolist()
-        endings += np.bincount(slab.ending[done], minlength=len(endings))
-        if spec.seats > 1:
-            scores = slab.score[slab.terminated]  # a game that is cut off has no winner
-            firsts += int((scores[:, 0] > scores[:, 1:].max(axis=1)).sum())
-            draws += int((scores == scores[:, :1]).all(axis=1).sum())
-        truncated += int(slab.truncated.sum())
-        # Of all steps: what a game gave before this experience began, others give that go on after it.
-        rewards += float(slab.reward[:, :, 0].sum())
-    games = len(plies)
-    return GameSummary(
-        games=games,
-        mean_plies=_mean(sum(plies), games),
-        mean_reward=_mean(rewards, games),
-        first_wins=_mean(firsts, games),
-        draws=_mean(draws, games),
-        truncations=_mean(truncated, games),
-        endings={name: int(count) for name, count in zip(spec.endings, endings, strict=True) if count},
+def build_learner(config: TrainConfig, game: Game, device: torch.device) -> PPO:
+    network = build_network(config.model, game.spec, config.run.seed).to(device)
+    return PPO(
+        network,
+        game,
+        config.learner,
+        config.run.seed,
+        parts=int(config.learner.parts) if device.type == "cpu" else 1,
+        threads=int(config.run.learner_threads),
+        temperature=config.parallel.temperature,
+        epsilon=config.parallel.epsilon,
+        mixed_precision=config.run.mixed_precision,
+        compile_network=config.run.compile,
     )
 
 
-def _mean(total: float, count: int) -> float:
-    return total / count if count else math.nan
-
-
-def utilisation(before: ManagerStatus, after: ManagerStatus, seconds: float) -> float:
-    """Of the time that all workers had, the share in which they played."""
-    played = _played_seconds(after) - _played_seconds(before)
-    return min(1.0, played / (seconds * max(1, after.active_workers))) if seconds > 0 else 0.0
-
-
-def _played_seconds(status: ManagerStatus) -> float:
-    return sum(
-        worker.transitions / worker.steps_per_second for worker in status.workers if worker.steps_per_second
+def build_buffer(config: TrainConfig, spec: GameSpec, learner: Learner[Any]) -> ExperienceBuffer:
+    assert isinstance(learner, PPO)
+    settings = config.learner
+    return ExperienceBuffer(
+        spec,
+        config.env.discount,
+        settings.trace,
+        judge=learner.judge,
+        vtrace=config.asynchronous and settings.correction == "vtrace",
+        rho_clip=settings.rho_clip,
+        trace_clip=settings.trace_clip,
+        minibatch_size=settings.minibatch_size,
+        epochs=settings.epochs,
     )
+
+
+def saved_policy(config: TrainConfig, checkpoint: Checkpoint, spec: GameSpec, temperature: float) -> Policy:
+    network = build_network(config.model, spec, seed=None)
+    load_model(network, checkpoint.tensors.get("model", {}))
+    return NeuralPolicy(network, spec, temperature)
+
+
+def current_policy(learner: Learner[Any], spec: GameSpec, temperature: float) -> Policy:
+    network = learner.behaviour(1.0).network
+    assert isinstance(network, ActorCritic)
+    return NeuralPolicy(network, spec, temperature)
+
+
+REGIME = Regime("self-play", build_learner, build_buffer, self_play, saved_policy, current_policy)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from keisei.config import Settings
-from keisei.learners.ppo import PPOConfig
-from keisei.parallel.config import EnvConfig, ParallelConfig, usable_cores
+from keisei.errors import ConfigError
+from keisei.games.contract import GameSpec
+from keisei.learners.parts import fitting_parts
+from keisei.learners.ppo_config import PPOConfig
+from keisei.machine.cores import usable_cores
+from keisei.parallel.config import PLACEMENT as PLAY_PLACEMENT
+from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.policies.networks import ModelConfig
-from keisei.training.threads import fitting_threads
 
 
 class EvaluationSettings(Settings):
@@ -41,10 +46,9 @@ class RunSettings(Settings):
     """Stop after so many minutes of training. Schedules follow whichever is further along, the clock or the
     transitions; a run that the clock ends is not the same twice."""
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
-    rollout: Annotated[int, Field(ge=1)] = 16_384
-    """Transitions that an update learns from."""
     learner_threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """Threads of the learner; ``auto`` takes every core while workers wait, and what they leave otherwise."""
+    """Threads of the learner; more than ``learner.parts`` have nothing to do. ``auto`` takes every core while workers
+    wait, and what they leave otherwise."""
     device: str = "auto"
     """Where the learner runs: cpu, cuda, cuda:1, mps; ``auto`` takes CUDA where there is one."""
     mixed_precision: bool = False
@@ -65,36 +69,47 @@ class RunSettings(Settings):
     """Stop when an evaluation against this opponent scores so much, such as ``{random: 0.99}``."""
 
 
-class LearnerModel(ModelConfig):
-    """The learner's network. By default the one that learned most in equal minutes on processors (``keisei bench
-    learning-networks``); games whose observations are no planes take ``mlp``."""
+class SelfPlaySettings(PPOConfig):
+    """The self-play regime: the learner in every seat, and PPO."""
 
-    network: str = "slim"
-    """slim, residual, gather, mlp, or the class of a network of your own as module:Class."""
-    channels: Annotated[int, Field(ge=1, le=4096)] = 32
-    """Width of slim and residual."""
-    blocks: Annotated[int, Field(ge=1, le=256)] = 2
-    """Depth of slim and residual: blocks of two convolutions each."""
+    regime: Literal["self-play"] = "self-play"
+    """Which regime it is. Each has settings of its own."""
+
+
+PLACEMENT = {"parallel": PLAY_PLACEMENT, "run": frozenset({"learner_threads", "device"})}
+"""By section: the settings that say where a run is trained, and not what it learns. They may change whenever it is
+resumed, and ``auto`` is worked out anew at each start."""
+USUAL_TABLES = 4
+BUSY_ENOUGH = 0.95
 
 
 class TrainConfig(Settings):
     """Everything about a run. ``keisei config PRESET`` prints it."""
 
     env: EnvConfig = EnvConfig()
-    model: LearnerModel = LearnerModel()
-    ppo: PPOConfig = PPOConfig()
+    model: ModelConfig = ModelConfig()
+    learner: SelfPlaySettings = SelfPlaySettings()
     parallel: ParallelConfig = ParallelConfig()
     evaluation: EvaluationSettings = EvaluationSettings()
     run: RunSettings = RunSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_one_seed(cls, given: Any) -> Any:
+        parallel = given.get("parallel") if isinstance(given, Mapping) else None
+        if isinstance(parallel, Mapping) and "seed" in parallel:
+            raise ValueError("parallel.seed: a run has one seed, and its place is run.seed; set that")
+        return given
 
     @model_validator(mode="after")
     def _fits_together(self) -> TrainConfig:
         if self.run.steps is None and self.run.minutes is None:
             raise ValueError("run.steps and run.minutes are both null: say how long the run is to last")
-        if self.ppo.minibatch_size > self.run.rollout:
+        if self.learner.minibatch_size > self.rollout:
             raise ValueError(
-                f"ppo.minibatch_size = {self.ppo.minibatch_size} is more than run.rollout = {self.run.rollout}, "
-                f"the transitions of an update; make it smaller"
+                f"learner.minibatch_size = {self.learner.minibatch_size} is more than the {self.rollout} decisions of "
+                f"an update (parallel.tables x games x horizon = {self._tables} x {self.parallel.games} x "
+                f"{self.parallel.horizon}); make it smaller"
             )
         unmet = set(self.run.stop_at) - set(self.evaluation.opponents)
         if unmet:
@@ -108,29 +123,78 @@ class TrainConfig(Settings):
     def asynchronous(self) -> bool:
         return self.parallel.mode == "async"
 
+    @property
+    def _tables(self) -> int:
+        return self.parallel.tables or USUAL_TABLES
+
+    @property
+    def rollout(self) -> int:
+        """Decisions that an update learns from, where one seat acts at a time. It never follows from the cores."""
+        return self._tables * self.parallel.games * self.parallel.horizon
+
     def resolved(self) -> TrainConfig:
-        """With this machine's numbers in place of every ``auto``, so that the run goes on as it began, wherever
-        it is resumed. Each worker's share of an update is one slab, where it is synchronous."""
-        cores = usable_cores()
-        workers = _number_or(self.parallel.num_workers, max(1, cores - 1) if self.asynchronous else cores)
-        threads = self._threads(max(1, cores - workers) if self.asynchronous else cores)
-        changes: dict[str, Any] = {"num_workers": workers, "seed": self.run.seed}
-        if "experience_batch_size" not in self.parallel.model_fields_set and not self.asynchronous:
-            changes["experience_batch_size"] = -(-self.run.rollout // workers)
+        """With numbers in place of all that the experiment leaves open. They depend on the settings alone, so they
+        are the same on every machine."""
+        spec = self.env.make(batch=1, seed=0).spec
+        self._check_exam(spec)
+        model = self.model.resolved(spec)
+        parts = self.learner.parts
+        if parts == "auto":
+            parts = fitting_parts(model, spec, self.learner.minibatch_size)
         return self.model_copy(
             update={
-                "parallel": self.parallel.model_copy(update=changes),
+                "model": model,
+                "learner": self.learner.model_copy(update={"parts": parts}),
+                "parallel": self.parallel.model_copy(update={"tables": self._tables}),
+            }
+        )
+
+    def _check_exam(self, spec: GameSpec) -> None:
+        """Evaluations are matches, and those need two seats: better to say so now than at the first one."""
+        if self.evaluation.opponents and spec.seats != 2:
+            raise ConfigError(
+                f"evaluation.opponents = {list(self.evaluation.opponents)}: matches have two players, and {spec.name} "
+                f"has {spec.seats} seat{'s' if spec.seats != 1 else ''}; train it without them: "
+                f"evaluation.opponents=[]"
+            )
+
+    def placed(self) -> TrainConfig:
+        """With this machine's numbers in place of ``auto``: a worker for each core, as far as there are tables for
+        them, and one core less where the learner learns meanwhile."""
+        cores, asked = usable_cores(), self.parallel.num_workers
+        hands = max(1, cores - 1) if self.asynchronous else cores
+        workers = min(self._tables, hands) if asked == "auto" else asked
+        free = max(1, cores - workers) if self.asynchronous else cores
+        parts = 1 if self.learner.parts == "auto" else self.learner.parts
+        threads = min(parts, free) if self.run.learner_threads == "auto" else self.run.learner_threads
+        return self.model_copy(
+            update={
+                "parallel": self.parallel.model_copy(update={"num_workers": workers}),
                 "run": self.run.model_copy(update={"learner_threads": threads}),
             }
         )
 
-    def _threads(self, free: int) -> int:
-        """Of the learner: as many as its network can use, of the cores that it may have."""
-        if self.run.learner_threads != "auto":
-            return self.run.learner_threads
-        spec = self.env.make(batch=1, seed=0).spec
-        return fitting_threads(self.model, spec, self.ppo.minibatch_size, free)
+    def is_same_experiment(self, other: TrainConfig) -> bool:
+        """Whether two configurations differ in nothing but where they are trained."""
+        return _without_placement(self) == _without_placement(other)
+
+    def idle_hands(self) -> str:
+        """What the number of tables leaves idle on the workers of a placed configuration; empty where it is little."""
+        tables, workers = self._tables, self.parallel.workers
+        rounds = -(-tables // workers)
+        busy = tables / (workers * rounds)
+        if self.asynchronous or busy > BUSY_ENOUGH:
+            return ""
+        more = workers * rounds
+        return (
+            f"{tables} tables keep {workers} workers busy for {busy:.0%} of a round. parallel.tables={more} would use "
+            f"them all (an update then learns from {more * self.parallel.games * self.parallel.horizon:,} decisions)"
+        )
 
 
-def _number_or(number: int | Literal["auto"], automatic: int) -> int:
-    return automatic if number == "auto" else number
+def _without_placement(config: TrainConfig) -> dict[str, Any]:
+    plain = config.model_dump(mode="json")
+    return {
+        section: {name: value for name, value in settings.items() if name not in PLACEMENT.get(section, ())}
+        for section, settings in plain.items()
+    }

@@ -12,21 +12,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
+from torch import nn
+
 from keisei.machine.torch_threads import single_threaded
-from keisei.policies.networks import ActorCritic
 from keisei.runs.archive import CheckpointArchive
-from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.checkpoint import Checkpoint, State
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
 from keisei.runs.log import RunLog, RunLogHandler
 from keisei.runs.metrics import MetricsWriter
-from keisei.runs.state_tensors import load_model, weights_digest
+from keisei.runs.state_tensors import weights_digest
 from keisei.training.autosave import Autosave
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining
 from keisei.training.events import Counters, Ended, Evaluation, Saved, Started, Update
 from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption, UpdateAbandoned
-from keisei.training.self_play import Pace, Parts, self_play
+from keisei.training.loop import Pace, Parts
+from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import capture, connect, counters_of
 from keisei.training.worker_events import WorkerWatch
@@ -47,7 +49,7 @@ class TrainResult:
     """``finished``, ``interrupted``, or the reason that a callback gave."""
     digest: str
     """Of the final weights: equal training, equal digest."""
-    network: ActorCritic
+    network: nn.Module
     evaluation: Evaluation | None
     """The last one."""
 
@@ -64,6 +66,8 @@ class Trainer:
     ) -> None:
         self.run = run
         self.config = config
+        self._placed = config.placed()
+        self._regime = regime_of(config)
         self._callbacks = [*callbacks, *(StopAtScore(*goal) for goal in config.run.stop_at.items())]
         self._interruption = interruption or Interruption()
         self._counters = Counters()
@@ -88,10 +92,12 @@ class Trainer:
             ended = RunState.INTERRUPTED if outcome == "interrupted" else RunState.FINISHED
             self.run.record_state(ended, outcome)
         self._tell_the_end(Ended(outcome, self._counters))
-        network = self.parts.learner.network
-        return TrainResult(
-            self.run, self._counters, outcome, weights_digest(network), network, self._evaluation
-        )
+        digest = weights_digest(self.parts.learner.state().tensors["model"])
+        return TrainResult(self.run, self._counters, outcome, digest, self._network, self._evaluation)
+
+    @property
+    def _network(self) -> nn.Module:
+        return self.parts.learner.behaviour(1.0).network
 
     def _open(self, stack: ExitStack) -> None:
         """From what lies on disk to parts that run."""
@@ -113,11 +119,11 @@ class Trainer:
             self.run, database, log, None if checkpoint is None else self._counters.transitions
         )
         stack.callback(self._metrics.close)
-        self.parts: Parts = connect(self.config, checkpoint)
+        self.parts: Parts = connect(self._placed, checkpoint)
         stack.callback(self.parts.manager.stop_workers)
         self._workers = WorkerWatch(self.parts.manager, database, self._tell)
         self._examiner = Examiner(self.run, self.config, self.parts.spec, store, database, self._tell)
-        self._evaluated_at = max((row.step for row in database.evaluations()), default=0)
+        self._evaluated_at = database.evaluated_step()
         self._autosave = Autosave(store, settings, self._capture, self._on_checkpoint)
         if found is not None:
             self._autosave.resumed_from(self._counters.update, found.path)
@@ -129,7 +135,7 @@ class Trainer:
 
     def _turn(self) -> str:
         """Turn the loop; gives how it ended. Whatever stops it between two updates, that state is saved."""
-        updates = self_play(self.parts, self.pace, self._counters)
+        updates = self._regime.loop(self.parts, self.pace, self._counters)
         outcome = "finished"
         try:
             self._autosave.save(self._counters)  # from now on there is something to go on from
@@ -158,14 +164,14 @@ class Trainer:
         return "interrupted" if self._interruption.requested else outcome
 
     def _announce(self) -> None:
-        config = self.config
+        config = self._placed
         started = Started(
             run=self.run.path,
             game=config.env.game,
             network=config.model.network,
-            parameters=sum(weight.numel() for weight in self.parts.learner.network.parameters()),
+            parameters=sum(weight.numel() for weight in self._network.parameters()),
             workers=config.parallel.workers,
-            backend=config.parallel.placement,
+            backend=config.parallel.backend,
             threads=int(config.run.learner_threads),
             steps=config.run.steps,
             minutes=config.run.minutes,
@@ -174,6 +180,8 @@ class Trainer:
         )
         for callback in self._callbacks:
             callback.on_start(started)
+        if idle := config.idle_hands():
+            self._tell(idle)
 
     def _tell_the_end(self, ended: Ended) -> None:
         for callback in self._callbacks:
@@ -192,7 +200,7 @@ class Trainer:
                 self._tell("the update is given up; the run goes on from its last checkpoint", "warning")
             else:
                 self._tell("the update is given up; the state before it is kept", "warning")
-                load_model(self.parts.learner.network, boundary.tensors["model"])
+                self.parts.learner.restore(State(boundary.tensors, boundary.documents["learner"]))
                 self._autosave.write(boundary)
             raise
 
@@ -237,15 +245,14 @@ class Trainer:
     def _evaluate(self) -> None:
         if not self.config.evaluation.opponents:
             return
-        self._evaluated_at = self._counters.transitions
         path = self._autosave.save(self._counters)
         try:
             with self._interruption.may_abandon(at_once=True):
-                evaluation = self._examiner.examine(self.parts.learner.network, self._counters, path)
+                evaluation = self._examiner.examine(self.parts.learner, self._counters, path)
         except UpdateAbandoned:
             self._tell("the evaluation is given up")
             return
-        self._evaluation = evaluation
+        self._evaluation, self._evaluated_at = evaluation, self._counters.transitions
         self._metrics.write(self._counters.update, self._counters.transitions, evaluation.numbers)
         for callback in self._callbacks:
             callback.on_evaluation(evaluation)

@@ -8,6 +8,7 @@
 
 from keisei.games.shogi import csa, kif
 from keisei.games.shogi.board import Board, LegalMoves, Outcome, Termination, perft
+from keisei.games.shogi.match_records import record_of
 from keisei.games.shogi.moves import (
     BLACK,
     SQUARE_NAMES,
@@ -49,6 +50,7 @@ __all__ = [
     "parse_sfen",
     "parse_square",
     "perft",
+    "record_of",
     "square_at",
     "square_file",
     "square_rank",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from keisei.config import Settings, parse_settings
@@ -23,12 +24,16 @@ from keisei.games.contract import (
     out_array,
 )
 from keisei.games.saved import digest_of, unwrap, wrap
+from keisei.games.shogi import lookahead
 from keisei.games.shogi.board import Board
+from keisei.games.shogi.match_records import KifFormat
 from keisei.games.shogi.sfen import STARTING_SFEN, native_position, parse_sfen
 from keisei.native import core
 
 __all__ = ["ShogiGame", "ShogiOptions"]
 
+_BYTES, _BOOLS = np.dtype(np.uint8), np.dtype(np.bool_)
+"""Made once: in a batch of 64, whatever Python does for a call is felt."""
 _LARGEST = 1_000_000
 """Rewards are float32: what is far larger loses its digits, or becomes infinite."""
 _Reward: TypeAlias = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]
@@ -98,25 +103,34 @@ class ShogiGame:
             o.win, o.loss, o.draw, o.ply_cost, o.material, o.discount, o.keep_material,
         )  # fmt: skip
         self._games = np.arange(batch, dtype=np.int32)
+        self._observed, self._masked = (batch, *self.spec.observation.shape), (batch, core.ACTIONS)
+        # Where the core writes the last positions of finished games: few steps have any.
+        self._final = FinalRows(
+            np.empty(batch, np.int32),
+            np.empty(batch, np.int32),
+            np.empty((batch, core.PACKED_BYTES), np.uint8),
+        )
+        self._none_final = _first(self._final, 0)
         self._digest = digest_of(self.spec, self.options.model_dump())
 
     def rows(self) -> Rows:
-        seat, episode, ply = (np.empty(self.batch, np.int32) for _ in range(3))
+        batch = self.batch
+        seat, episode, ply = np.empty(batch, np.int32), np.empty(batch, np.int32), np.empty(batch, np.int32)
         self._core.rows(seat, episode, ply)
         return Rows(self._games.copy(), seat, episode, ply)
 
     def observe(self, out: Array | None = None) -> Array:
-        out = out_array(out, (self.batch, *self.spec.observation.shape), np.uint8, "observe")
+        out = out_array(out, self._observed, _BYTES, "observe")
         self._core.observe(out)
         return out
 
     def legal(self, out: BoolArray | None = None) -> BoolArray:
-        out = out_array(out, (self.batch, core.ACTIONS), np.bool_, "legal")
+        out = out_array(out, self._masked, _BOOLS, "legal")
         self._core.legal(out)
         return out
 
     def pack(self, out: ByteArray | None = None) -> ByteArray:
-        out = out_array(out, (self.batch, core.PACKED_BYTES), np.uint8, "pack")
+        out = out_array(out, (self.batch, core.PACKED_BYTES), _BYTES, "pack")
         self._core.pack(out)
         return out
 
@@ -153,17 +167,22 @@ class ShogiGame:
         rewards, scores = np.empty((batch, 2), np.float32), np.empty((batch, 2), np.float32)
         terminated, truncated = np.empty(batch, np.bool_), np.empty(batch, np.bool_)
         ending, plies = np.empty(batch, np.uint8), np.empty(batch, np.int32)
-        final_game, final_seat = np.empty(batch, np.int32), np.empty(batch, np.int32)
-        final_packed = np.empty((batch, core.PACKED_BYTES), np.uint8)
         finished = self._core.step(
             np.ascontiguousarray(chosen), rewards, terminated, truncated, ending, scores, plies,
-            final_game, final_seat, final_packed,
+            self._final.game, self._final.seat, self._final.packed,
         )  # fmt: skip
         if finished < 0:
             action_array(chosen, batch, core.ACTIONS)  # says so where an action is out of range
             self._refuse(-1 - finished, int(chosen[-1 - finished]))
-        final = FinalRows(final_game[:finished], final_seat[:finished], final_packed[:finished].copy())
+        final = _first(self._final, finished) if finished else self._none_final
         return Step(rewards, terminated, truncated, ending, scores, plies, final)
+
+    def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        """See ``keisei.games.lookahead``. Repetition, the 27-point rule and the limit of plies are not seen."""
+        return lookahead.grab(self._packed_rows(selected), keys)
+
+    def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        return lookahead.search(self._packed_rows(selected), depth, keys)
 
     def save(self) -> bytes:
         return wrap(self._digest, self._core.save())
@@ -175,11 +194,20 @@ class ShogiGame:
                 f"another size?"
             )
 
+    def _packed_rows(self, selected: IntArray | None) -> ByteArray:
+        packed = self.pack()
+        return packed if selected is None else packed[selected]
+
     def _refuse(self, row: int, action: int) -> None:
         board = Board.from_packed(self.pack()[row].tobytes())
         raise IllegalActionError(
             f"action {action} in row {row} is not legal in {board.sfen()!r}; take one that legal() marks"
         )
+
+
+def _first(final: FinalRows, count: int) -> FinalRows:
+    """A copy of so many rows, which the next step does not touch."""
+    return FinalRows(final.game[:count].copy(), final.seat[:count].copy(), final.packed[:count].copy())
 
 
 def _spec(options: ShogiOptions) -> GameSpec:
@@ -195,4 +223,7 @@ def _spec(options: ShogiOptions) -> GameSpec:
         zero_sum=options.zero_sum,
         max_plies=options.max_plies,
         endings=core.ENDINGS,
+        plane_actions=True,
+        looks_ahead=True,
+        record_format=KifFormat(),
     )

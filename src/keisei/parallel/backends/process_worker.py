@@ -7,13 +7,15 @@ from multiprocessing.connection import Connection
 
 import torch
 
-from keisei.games.shogi import game as _shogi  # noqa: F401  (imported once, for all workers to come)
+from keisei.games.registry import import_built_in_games
 from keisei.machine.freed_memory import keep_freed_memory
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
+
+import_built_in_games()  # once, for all workers to come
 
 
 def worker_main(plan_json: str, arena: Arena, weights: WeightReader | None, connection: Connection) -> None:

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from keisei.machine.start_method import StartMethod
+from keisei.machine.torch_threads import stay_on_one_thread
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.contract import WorkerHandle
@@ -40,7 +39,7 @@ class ThreadHandle:
 
     @staticmethod
     def _run(plan: WorkerPlan, arena: Arena, weights: WeightReader | None, connection: Any) -> None:
-        torch.set_num_threads(1)
+        stay_on_one_thread()
         try:
             serve(plan, arena, weights, connection)
         finally:

@@ -1,0 +1,256 @@
+"""The carry: decisions whose outcome is not known where a slab ends, until a later slab of their table tells.
+
+A seat that waits where a slab ends has a last decision without a next one. Its game goes on in the next slab of its
+table, so the decision waits for that, with what it has earned meanwhile. Three things may happen there:
+
+- The seat acts, or the game ends: the decision *closes*. It is learned from with the others of that slab.
+- Neither: it waits on, with the rewards of that slab added and its plies counted.
+- The slab is not the one that follows (slabs in between were dropped, or the games were reset): nothing tells any
+  more what came of the decision. It is dropped, and counted.
+
+A decision that closes is learned from by weights that may be newer than those of its own slab. So it keeps the
+log-probability of the policy that acted, while its value (and V-trace's ratio) is asked for anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from keisei.errors import CheckpointError
+from keisei.experience.advantages import CreditRule, OpenDecisions, Outlook, ratios
+from keisei.experience.slab import Slab, SlabRecord
+from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, IntArray
+
+if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
+    from keisei.runs.checkpoint import State
+    from keisei.runs.json_values import Json
+
+LONGEST_WAIT = 32
+"""Slabs after which a decision is no longer carried: the policy that made it is long gone."""
+GAP, RESET, AGE = "gap", "reset", "age"
+"""Why decisions are dropped: a slab in between is missing; the table's games were reset; they waited for too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Decisions without an outcome, [n] each."""
+
+    place: IntArray
+    """game * seats + seat"""
+    packed: ByteArray
+    """[n, packed_bytes]"""
+    action: IntArray
+    log_prob: FloatArray
+    """Under the policy that acted."""
+    earned: FloatArray
+    """The seat's rewards since, discounted to the decision."""
+    plies: IntArray
+    """From the decision to the first position of the next slab."""
+    slabs: IntArray
+    """How many slabs ended while it was waiting."""
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    @classmethod
+    def where(cls, slab: Slab, found: OpenDecisions) -> Self:
+        """The open decisions of a slab. Copies: the slab may be given back."""
+        at = (found.step, found.slot)
+        return cls(
+            place=found.place.astype(np.int32),
+            packed=slab.packed[at],
+            action=slab.action[at],
+            log_prob=slab.log_prob[at],
+            earned=found.earned,
+            plies=(slab.shape.steps - found.step).astype(np.int32),
+            slabs=np.ones(len(found.step), np.int32),
+        )
+
+    @classmethod
+    def joined(cls, parts: Iterable[Waiting]) -> Self:
+        """All parts in one; there must be some."""
+        parts = list(parts)
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+
+    def chosen(self, which: BoolArray | slice) -> Self:
+        return type(self)(*(getattr(self, name)[which] for name in type(self).__slots__))
+
+    def after(self, outlook: Outlook, steps: int, discount: float) -> Self:
+        """The same, still waiting after one more slab."""
+        return replace(
+            self,
+            earned=self.earned + _power(discount, self.plies) * outlook.worth[self.place],
+            plies=self.plies + np.int32(steps),
+            slabs=self.slabs + np.int32(1),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Decisions whose outcome has come to be known, [n] each. Their value is still to be judged."""
+
+    packed: ByteArray
+    """[n, packed_bytes]"""
+    action: IntArray
+    log_prob: FloatArray
+    """Under the policy that acted."""
+    target: FloatArray
+    """What was earned up to the next decision and the value of that, discounted to this one."""
+    own: FloatArray
+    """How much the decision's own value counts on top, as in ``Outlook``."""
+    ahead: FloatArray
+    """How far the next decision's target is from its value, discounted."""
+    trail: FloatArray
+    """The same, faded by the trace."""
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    @classmethod
+    def by(cls, outlook: Outlook, waiting: Waiting, rule: CreditRule) -> Self:
+        """What a slab tells of decisions before it."""
+        at, distance = waiting.place, _power(rule.discount, waiting.plies)
+        return cls(
+            packed=waiting.packed,
+            action=waiting.action,
+            log_prob=waiting.log_prob,
+            target=waiting.earned + distance * outlook.worth[at],
+            own=distance * outlook.own[at],
+            ahead=distance * outlook.ahead[at],
+            trail=distance * _power(rule.trace, waiting.plies) * outlook.trail[at],
+        )
+
+    @classmethod
+    def joined(cls, parts: Iterable[Closed]) -> Self:
+        """All parts in one; there must be some."""
+        parts = list(parts)
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
+
+    def estimates(
+        self, log_probs: FloatArray, values: FloatArray, rule: CreditRule, *, vtrace: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Advantages and returns, now that the decisions are judged; see ``advantages`` for the formulas."""
+        rho, c = ratios(log_probs, self.log_prob, rule) if vtrace else (np.float32(1), np.float32(1))
+        delta = self.target + self.own * values - values
+        correction = rho * delta + c * self.trail
+        return delta + self.ahead if vtrace else correction, values + correction
+
+
+def _power(base: float, plies: IntArray) -> FloatArray:
+    """base^plies, rounded once."""
+    return np.power(base, plies, dtype=np.float64).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """The slab after which decisions wait."""
+
+    epoch: int
+    sequence: int
+
+
+class Carry:
+    """All decisions of one owner that wait, table by table. It outlives updates and is part of the checkpoint."""
+
+    def __init__(self) -> None:
+        self._tables: dict[int, tuple[_Key, Waiting]] = {}
+        self._dropped = dict.fromkeys((GAP, RESET, AGE), 0)
+
+    def __len__(self) -> int:
+        return sum(len(waiting) for _, waiting in self._tables.values())
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Decisions that were dropped so far, by reason."""
+        return dict(self._dropped)
+
+    def advance(
+        self, record: SlabRecord, slab: Slab, found: OpenDecisions, outlook: Outlook, rule: CreditRule
+    ) -> Closed | None:
+        """Go on by one slab of a table: close what it tells the outcome of, and keep what it leaves open."""
+        now_open, closed = [Waiting.where(slab, found)], None
+        before = self._before(record)
+        if before is not None:
+            closes = outlook.closes[before.place]
+            closed = Closed.by(outlook, before.chosen(closes), rule)
+            longer = before.chosen(~closes)
+            now_open.append(self._young(longer.after(outlook, slab.shape.steps, rule.discount)))
+        waiting = Waiting.joined(now_open)
+        if len(waiting):
+            self._tables[record.table] = (_Key(record.epoch, record.sequence), waiting)
+        return closed
+
+    def _before(self, record: SlabRecord) -> Waiting | None:
+        """What has waited for exactly this slab."""
+        if record.table not in self._tables:
+            return None
+        key, waiting = self._tables.pop(record.table)
+        if key.epoch == record.epoch and key.sequence + 1 == record.sequence:
+            return waiting
+        self._dropped[RESET if key.epoch != record.epoch else GAP] += len(waiting)
+        return None
+
+    def _young(self, waiting: Waiting) -> Waiting:
+        young = waiting.slabs <= LONGEST_WAIT
+        self._dropped[AGE] += int((~young).sum())
+        return waiting.chosen(young)
+
+    def state(self) -> State:
+        """All rows in the order of the tables, with the key of each table and its number of rows."""
+        from torch import from_numpy  # torch takes a second to import
+
+        from keisei.runs.checkpoint import State
+
+        tables = sorted(self._tables)
+        kept = [self._tables[table] for table in tables]
+        keys: list[Json] = [
+            [table, key.epoch, key.sequence, len(waiting)]
+            for table, (key, waiting) in zip(tables, kept, strict=True)
+        ]
+        document: Json = {"tables": keys, "dropped": {**self._dropped}}
+        if not kept:
+            return State(document=document)
+        whole = Waiting.joined(waiting for _, waiting in kept)
+        rows = {field.name: from_numpy(getattr(whole, field.name)) for field in fields(whole)}
+        return State({"carry": rows}, document)
+
+    def restore(self, state: State) -> None:
+        """Go on from a state."""
+        try:
+            self._tables, self._dropped = _tables_of(state), _dropped_of(state)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(
+                f"the checkpoint does not hold the decisions that were waiting for their outcome: {error!r}; take an "
+                f"earlier checkpoint"
+            ) from error
+
+
+def _tables_of(state: State) -> dict[int, tuple[_Key, Waiting]]:
+    document = state.document
+    if not isinstance(document, dict) or not isinstance(document["tables"], list):
+        raise ValueError("the state has no list of tables")
+    if not document["tables"]:
+        return {}
+    # Copies, since the rows of a checkpoint may be a view of its file.
+    columns: dict[str, Array] = {
+        name: tensor.numpy().copy() for name, tensor in state.tensors["carry"].items()
+    }
+    whole = Waiting(**columns)
+    tables: dict[int, tuple[_Key, Waiting]] = {}
+    start = 0
+    for table, epoch, sequence, rows in document["tables"]:
+        tables[table] = (_Key(epoch, sequence), whole.chosen(slice(start, start := start + rows)))
+    if {len(column) for column in columns.values()} != {start}:
+        raise ValueError(f"its tables list {start} rows, and its columns have others")
+    return tables
+
+
+def _dropped_of(state: State) -> dict[str, int]:
+    document = state.document
+    assert isinstance(document, dict)
+    dropped = document["dropped"]
+    return {reason: int(dropped[reason]) for reason in (GAP, RESET, AGE)}

@@ -1,0 +1,163 @@
+"""What every training loop shares: its parts, its pace, and what it tells of a collection."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from keisei.experience.collected import Experiences
+from keisei.experience.contract import Buffer
+from keisei.games.contract import GameSpec
+from keisei.learners.contract import Learner, Report
+from keisei.parallel.parallel_manager import ParallelManager
+from keisei.parallel.status import ManagerStatus
+from keisei.parallel.timeline import Timeline
+from keisei.training.events import Collection, Counters, GameSummary, Update
+from keisei.training.publishing import Publisher
+
+__all__ = ["Laps", "Pace", "Parts", "collect", "summarise", "told", "utilisation"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a loop works with; ``training.wiring`` puts them together. Buffer and learner are of one regime, and agree
+    on what a view is."""
+
+    spec: GameSpec
+    manager: ParallelManager
+    buffer: Buffer[Any]
+    learner: Learner[Any]
+    publisher: Publisher
+    rollout: int
+    """Transitions of an update."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long a run lasts."""
+
+    steps: float = math.inf
+    seconds: float = math.inf
+    clock: Callable[[], float] = time.monotonic
+
+    def progress(self, counters: Counters) -> float:
+        """The share of the run that is behind it, by transitions or by the clock, whichever is more."""
+        return min(1.0, max(counters.transitions / self.steps, counters.seconds / self.seconds))
+
+    def is_over(self, counters: Counters) -> bool:
+        return self.progress(counters) >= 1.0
+
+
+class Laps:
+    """Times what the learner does, one thing after the other, and puts each into its lane of the timeline."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._began = time.monotonic()
+        self.seconds: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        """All since the last lap was spent on this."""
+        began, self._began = self._began, time.monotonic()
+        self._timeline.span("learner", name, began, self._began - began)
+        self.seconds[name] = self._began - began
+
+
+def collect(parts: Parts) -> tuple[Experiences, GameSummary, Collection]:
+    """The experience of one update, and what there is to tell of it."""
+    manager, began = parts.manager, time.monotonic()
+    before = manager.get_status()
+    experiences = manager.collect_experiences(parts.rollout)
+    while not len(experiences):  # asynchronous workers may have nothing yet
+        experiences = manager.collect_experiences(parts.rollout)
+    seconds = time.monotonic() - began
+    after = manager.get_status()
+    collection = Collection(
+        transitions=len(experiences),
+        seconds=seconds,
+        policy_lag=experiences.policy_lag,
+        queue_depth=after.queue_info["filled"],
+        worker_utilisation=utilisation(before, after, seconds),
+        workers=after.active_workers,
+        restarts=after.restarts,
+        dropped=after.drops.lagging,
+    )
+    return experiences, summarise(experiences, parts.spec), collection
+
+
+def told(
+    before: Counters,
+    pace: Pace,
+    seconds: float,
+    games: GameSummary,
+    collection: Collection,
+    report: Report,
+    laps: Laps,
+) -> Update:
+    """One turn of a loop, as those who watch are told of it."""
+    counters = replace(
+        before,
+        update=before.update + 1,
+        transitions=before.transitions + collection.transitions,
+        games=before.games + games.games,
+        seconds=seconds,
+    )
+    return Update(
+        counters,
+        pace.progress(counters),
+        games,
+        collection,
+        report,
+        learn_seconds=sum(laps.seconds.values()),
+        prepare_seconds=laps.seconds.get("prepare", 0.0),
+        publish_seconds=laps.seconds.get("publish", 0.0),
+    )
+
+
+def summarise(experiences: Experiences, spec: GameSpec) -> GameSummary:
+    """Count the games that ended in this experience."""
+    plies: list[int] = []
+    endings = np.zeros(len(spec.endings), np.int64)
+    truncated = firsts = draws = 0
+    rewards = 0.0
+    for item in experiences:
+        slab = item.slab
+        done = slab.terminated | slab.truncated
+        # Where several seats act at once, the slots of those that rest are 0.
+        ply = slab.ply.reshape(*done.shape, -1).max(axis=2)
+        plies += (ply[done] + 1).tolist()
+        endings += np.bincount(slab.ending[done], minlength=len(endings))
+        if spec.seats > 1:
+            scores = slab.score[slab.terminated]  # a game that is cut off has no winner
+            firsts += int((scores[:, 0] > scores[:, 1:].max(axis=1)).sum())
+            draws += int((scores == scores[:, :1]).all(axis=1).sum())
+        truncated += int(slab.truncated.sum())
+        # Of all steps: what a game gave before this experience began, others give that go on after it.
+        rewards += float(slab.reward[:, :, 0].sum())
+    games = len(plies)
+    return GameSummary(
+        games=games,
+        mean_plies=_mean(sum(plies), games),
+        mean_reward=_mean(rewards, games),
+        first_wins=_mean(firsts, games),
+        draws=_mean(draws, games),
+        truncations=_mean(truncated, games),
+        endings={name: int(count) for name, count in zip(spec.endings, endings, strict=True) if count},
+    )
+
+
+def _mean(total: float, count: int) -> float:
+    return total / count if count else math.nan
+
+
+def utilisation(before: ManagerStatus, after: ManagerStatus, seconds: float) -> float:
+    """Of the time that all workers had, the share in which they played."""
+    played = sum(worker.seconds for worker in after.workers) - sum(
+        worker.seconds for worker in before.workers
+    )
+    return min(1.0, played / (seconds * max(1, after.active_workers))) if seconds > 0 else 0.0

@@ -1,0 +1,54 @@
+"""Regimes by name: a learner, a buffer, the loop that joins them, and the policies that come of it.
+
+A regime is one entry here and one file that reads like its paper. What builds, watches, saves and examines a run knows
+this contract and no regime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from keisei.errors import ConfigError
+from keisei.experience.contract import Buffer
+from keisei.games.contract import Game, GameSpec
+from keisei.learners.contract import Learner
+from keisei.policies.contract import Policy
+from keisei.runs.checkpoint import Checkpoint
+from keisei.training.events import Counters, Update
+from keisei.training.loop import Pace, Parts
+from keisei.training.settings import TrainConfig
+
+__all__ = ["Regime", "regime_of"]
+
+
+@dataclass(frozen=True)
+class Regime:
+    """How one kind of training is put together. Its settings are the section ``learner`` of a configuration, whose
+    ``regime`` names it."""
+
+    name: str
+    build_learner: Callable[[TrainConfig, Game, torch.device], Learner[Any]]
+    build_buffer: Callable[[TrainConfig, GameSpec, Learner[Any]], Buffer[Any]]
+    loop: Callable[[Parts, Pace, Counters], Iterator[Update]]
+    saved_policy: Callable[[TrainConfig, Checkpoint, GameSpec, float], Policy]
+    """The policy of a checkpoint, at a temperature."""
+    current_policy: Callable[[Learner[Any], GameSpec, float], Policy]
+    """The policy that is being learned."""
+
+
+_REGIMES = {"self-play": "keisei.training.self_play:REGIME"}
+
+
+def regime_of(config: TrainConfig) -> Regime:
+    """The regime that a configuration names."""
+    name = config.learner.regime
+    if name not in _REGIMES:
+        raise ConfigError(f"learner.regime = {name!r}: must be one of {', '.join(_REGIMES)}")
+    module, _, attribute = _REGIMES[name].partition(":")
+    regime: Regime = getattr(import_module(module), attribute)
+    return regime

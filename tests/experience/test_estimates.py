@@ -1,0 +1,120 @@
+"""Every estimator equals the brute force, in every kind of game and however it is cut into slabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import pytest
+from brute_force_for_tests import Lesson, Ply, Rule, lessons
+from histories_for_tests import GAMES, KINDS, Histories, JudgeOf, Kind, Opinion, action_of, names_of, slabs_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keisei.experience.collected import CollectedSlab
+from keisei.experience.rollout import ExperienceBuffer, Minibatch
+
+TABLES = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that one example draws."""
+
+    seed: int
+    owners: str
+    owner: int
+    steps: Sequence[int]
+    """Of each slab."""
+    fresh: Sequence[bool]
+    """Of each slab: whether a new update begins with it."""
+    discount: float
+    trace: float
+    rho_clip: float
+    trace_clip: float
+
+    @property
+    def ends(self) -> list[int]:
+        return list(accumulate(self.steps))
+
+    @property
+    def updates(self) -> list[int]:
+        """The number of the update in which each slab is learned from."""
+        return list(accumulate([0, *(int(fresh) for fresh in self.fresh[1 : len(self.steps)])]))
+
+
+cases = st.builds(
+    Case,
+    seed=st.integers(0, 2**32 - 1),
+    owners=st.sampled_from(["alone", "seated", "mixed"]),
+    owner=st.sampled_from([0, 0, 1]),
+    steps=st.lists(st.integers(1, 7), min_size=1, max_size=6),
+    fresh=st.lists(st.booleans(), min_size=6, max_size=6),
+    discount=st.floats(0.5, 1.0),
+    trace=st.one_of(st.just(0.0), st.just(1.0), st.floats(0.0, 1.0)),
+    rho_clip=st.floats(0.3, 3.0),
+    trace_clip=st.floats(0.3, 3.0),
+)
+
+
+def buffer_of(kind: Kind, case: Case, judge: JudgeOf) -> ExperienceBuffer:
+    return ExperienceBuffer(
+        kind.spec,
+        case.discount,
+        case.trace,
+        judge,
+        vtrace=judge.opinion.vtrace,
+        rho_clip=case.rho_clip,
+        trace_clip=case.trace_clip,
+        owner=case.owner,
+    )
+
+
+def expected(
+    tables: Sequence[Sequence[Sequence[Ply]]], kind: Kind, case: Case, opinion: Opinion
+) -> list[dict[int, Lesson]]:
+    """By update and name."""
+    rule = Rule(case.discount, case.trace, case.rho_clip, case.trace_clip, kind.turning)
+    found: list[dict[int, Lesson]] = [{} for _ in range(case.updates[-1] + 1)]
+    for column in (column for columns in tables for column in columns):
+        for name, lesson in lessons(column, case.ends, case.updates, case.owner, rule, opinion).items():
+            found[lesson.update][name] = lesson
+    return found
+
+
+def check(found: Minibatch, wanted: dict[int, Lesson], opinion: Opinion) -> None:
+    names = names_of(found.packed)
+    assert sorted(names) == sorted(wanted), "each decision once, in the update in which its outcome is known"
+    lessons_in_order = [wanted[name] for name in names]
+    assert found.actions.tolist() == [action_of(name) for name in names]
+    assert found.log_probs.tolist() == [opinion.behaviour(name) for name in names]
+    close = {"rtol": 2e-4, "atol": 2e-4}
+    advantages = [lesson.vtrace if opinion.vtrace else lesson.gae for lesson in lessons_in_order]
+    targets = [lesson.target if opinion.vtrace else lesson.value + lesson.gae for lesson in lessons_in_order]
+    np.testing.assert_allclose(found.values, [lesson.value for lesson in lessons_in_order], **close)
+    np.testing.assert_allclose(found.returns, targets, **close)
+    np.testing.assert_allclose(found.advantages, advantages, **close)
+
+
+@pytest.mark.parametrize("vtrace", [False, True], ids=["GAE", "V-trace"])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@settings(max_examples=40)
+@given(case=cases)
+def test_estimates_equal_the_brute_force(kind: Kind, vtrace: bool, case: Case) -> None:
+    histories = Histories(np.random.default_rng(case.seed), kind, case.owners)
+    tables = [[histories.column(case.ends[-1]) for _ in range(GAMES)] for _ in range(TABLES)]
+    opinion = Opinion(case.seed, vtrace)
+    slabs = [slabs_of(columns, kind, case.ends, opinion, table) for table, columns in enumerate(tables)]
+    judge = JudgeOf(opinion)
+    buffer = buffer_of(kind, case, judge)
+    for update, wanted in enumerate(expected(tables, kind, case, opinion)):
+        judge.update = update
+        taken: list[CollectedSlab] = [
+            slab for table in slabs for slab, when in zip(table, case.updates, strict=True) if when == update
+        ]
+        assert buffer.take(taken) == ()
+        check(buffer.view().whole, wanted, opinion)
+    assert not any(buffer.dropped_carries.values())
+    assert buffer.carried == 0 or not kind.turning
