@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import keisei
 from keisei.games import Outcome
 from keisei.games.contract import Array, Step
 from keisei.games.randomness import KeyedRandom
-from keisei.parallel import ParallelManager
+from keisei.parallel import Experiences, ParallelManager
 
 BACKENDS = ("inline", "thread", "process")
 ALWAYS = 1 << 30
@@ -60,8 +61,11 @@ class Relay(keisei.SingleGame):
 class Troubled:
     """Tic-tac-toe that does something bad when its first game begins episode ``at``.
 
-    ``trouble`` is raise, stall, exit or slow (which lasts). With a ``marker`` file it happens once; ``games_from``
-    and ``games_below`` say to which batches. ``chance`` raises at random, in a share of all steps.
+    ``trouble`` is raise, stall, exit or kill (-9). With a ``marker`` file it happens once; ``games_from`` and
+    ``games_below`` say to which tables, and ``only_seed`` that it is over after a reset. ``chance`` raises at random,
+    in a share of all steps. ``step_seconds`` is what a step takes; where costs are ``uneven``, it takes table n so long
+    n times. ``only_starts`` many games are made to ask for a spec (the manager makes the first, and each worker one
+    when it starts), and no more.
     """
 
     def __init__(
@@ -74,20 +78,23 @@ class Troubled:
         at: int = 0,
         games_from: int = 0,
         games_below: int = ALWAYS,
+        only_seed: int = -1,
         marker: str = "",
         chance: float = 0.0,
         step_seconds: float = 0.0,
+        uneven: bool = False,
         only_starts_in: int = 0,
-        starts_below: int = ALWAYS,
+        only_starts: int = ALWAYS,
     ) -> None:
         if only_starts_in and os.getpid() != only_starts_in:
             raise RuntimeError("this game starts in one process alone")
-        if first_game >= starts_below:
-            raise RuntimeError(f"no game from {starts_below} on starts")
+        if only_starts < ALWAYS and batch == 1:
+            count_start(marker, only_starts)
         self._inner = keisei.make_game("tictactoe", batch=batch, seed=seed, first_game=first_game)
-        self._troubled = games_from <= first_game < games_below
+        self._troubled = games_from <= first_game < games_below and only_seed in (-1, seed)
         self._trouble, self._at, self._marker = trouble, at, marker
-        self._chance, self._step_seconds = chance, step_seconds
+        self._chance = chance
+        self._step_seconds = step_seconds * (first_game // batch if uneven else 1)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -118,10 +125,23 @@ class Troubled:
             raise RuntimeError("trouble in the game")
         if self._trouble == "exit":
             os._exit(3)
+        if self._trouble == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
         while self._trouble == "stall":
             time.sleep(0.01)
             if Path(self._marker + ".over").exists():
                 return
+
+
+def count_start(marker: str, most: int) -> None:
+    """Raise where so many have started before, be it in another process."""
+    for number in range(most):
+        try:
+            os.close(os.open(f"{marker}.{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        return
+    raise RuntimeError(f"no more than {most} games start")
 
 
 TROUBLED = "games_for_tests:Troubled"
@@ -134,12 +154,18 @@ def manager_of(
     model: dict[str, Any] | None = None,
     options: dict[str, Any] | None = None,
     env: dict[str, Any] | None = None,
+    seed: int = 0,
+    leased_slabs: int = 0,
     **parallel: Any,
 ) -> ParallelManager:
-    """A small manager; two workers of four games each, and slabs of eight steps, unless said otherwise."""
-    settings = {"num_workers": 2, "games_per_worker": 4, "experience_batch_size": 32, "backend": backend}
+    """A small manager: two tables of four games, slabs of eight steps and two workers, unless said otherwise."""
+    settings = {"tables": 2, "games": 4, "horizon": 8, "num_workers": 2, "backend": backend}
     return ParallelManager(
-        {"game": game, "options": options or {}, **(env or {})}, model, {**settings, **parallel}
+        {"game": game, "options": options or {}, **(env or {})},
+        model,
+        {**settings, **parallel},
+        seed=seed,
+        leased_slabs=leased_slabs,
     )
 
 
@@ -160,6 +186,33 @@ def nudge(manager: ParallelManager) -> None:
     assert manager.model is not None
     for parameter in manager.model.parameters():
         parameter.data.mul_(1.125).add_(0.01)
+
+
+def steps_of(manager: ParallelManager) -> int:
+    """Made by all workers since the start."""
+    return sum(worker.handle.steps for worker in manager.workers if worker.handle is not None)
+
+
+def rests(manager: ParallelManager) -> bool:
+    """Whether nobody plays, because no slab is free."""
+    before = steps_of(manager)
+    time.sleep(0.2)
+    return steps_of(manager) == before
+
+
+def sequences_of(manager: ParallelManager, count: int) -> dict[int, list[int]]:
+    """The numbers of the slabs that are handed out, by table, until each table has so many."""
+    found: dict[int, list[int]] = {table.number: [] for table in manager.tables}
+    while min(map(len, found.values())) < count:
+        for item in manager.collect_experiences(timeout=20):
+            found[item.record.table].append(item.record.sequence)
+        manager.release_experiences()
+    return found
+
+
+def players(experiences: Experiences) -> set[int]:
+    """The workers that played."""
+    return {item.record.worker for item in experiences}
 
 
 def pids_of(manager: ParallelManager) -> list[int]:

@@ -1,4 +1,4 @@
-"""Parallel is a placement: the same bits wherever workers run, and a contract that tells a broken backend."""
+"""Where workers run is a placement. A contract tells a broken backend, and a backend of one's own is used by name."""
 
 from __future__ import annotations
 
@@ -6,68 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from games_for_tests import BACKENDS, RELAY, digests, manager_of
+from games_for_tests import BACKENDS, digests, manager_of
 
-from keisei.errors import ContractError
-from keisei.parallel.backends import Backend, WorkerHandle, check_backend, make_backend
+from keisei.errors import ConfigError, ContractError
+from keisei.machine.start_method import StartMethod
+from keisei.parallel.arena import Arena
+from keisei.parallel.backends import known_backends, make_backend, register_backend, registry
+from keisei.parallel.backends.check import check_backend
+from keisei.parallel.backends.contract import WorkerHandle
+from keisei.parallel.backends.inline import InlineBackend
 from keisei.parallel.messages import Failed, Question, decode_reply
-from keisei.parallel.plan import WorkerMemory, WorkerPlan
+from keisei.parallel.model_sync import WeightReader
+from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.self_play_worker import Manager
-
-OPPONENTS = {
-    "opponents": [{"policy": "random", "share": 0.4}, {"policy": "learner", "share": 0.3, "epsilon": 0.5}],
-    "opening_plies": 2,
-}
-NETWORK = {"hidden_dim": 16}
-CASES: dict[str, dict[str, Any]] = {
-    "shogi, network": {"game": "shogi", "model": NETWORK},
-    "shogi, random": {"game": "shogi"},
-    "connect-four, residual network": {
-        "game": "connect-four",
-        "model": {"network": "residual", "channels": 8, "blocks": 1},
-    },
-    "tictactoe, opponents": {"game": "tictactoe", "model": NETWORK, "seating": OPPONENTS},
-    "rows that come and go": {"game": RELAY, "model": NETWORK, "temperature": 1.5, "epsilon": 0.1},
-    "large rows": {"game": "dummy", "options": {"length": 5}},
-    "workers of different kinds": {
-        "game": "connect-four",
-        "model": NETWORK,
-        "num_workers": 3,
-        "worker_overrides": {1: {"epsilon": 1.0}, 2: {"seating": OPPONENTS, "temperature": 0.1}},
-    },
-    "lossless weights": {"game": "tictactoe", "model": NETWORK, "compression_enabled": True},
-    "games cut short": {
-        "game": "shogi",
-        "model": NETWORK,
-        "max_game_length": 7,
-        "worker_reset_interval": 150,
-    },
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_all_backends_give_the_same_bits(case: str) -> None:
-    inline, thread, process = (digests(manager_of(backend=b, **CASES[case]), target=100) for b in BACKENDS)
-    assert inline == thread == process
-    assert len(set(inline)) == len(inline)
-
-
-def test_another_seed_gives_other_bits() -> None:
-    assert digests(manager_of(backend="inline", seed=1)) != digests(manager_of(backend="inline", seed=2))
-
-
-def test_disabled_is_inline_and_use_threads_is_thread() -> None:
-    off, threads, processes = manager_of(enabled=False), manager_of(use_threads=True), manager_of()
-    assert [m.config.placement for m in (off, threads, processes)] == ["inline", "thread", "process"]
-    assert digests(off) == digests(threads)
-
-
-def test_a_worker_that_explores_more_does() -> None:
-    overrides = {1: {"epsilon": 1.0}}
-    with manager_of(model={"hidden_dim": 8}, worker_overrides=overrides, temperature=0.0001) as manager:
-        sharp, free = (item.slab.log_prob[1:3].mean() for item in manager.collect_experiences())
-    assert sharp > -0.5, "the network hardly leaves a choice at this temperature"
-    assert free < -1.5
 
 
 @pytest.mark.slow
@@ -76,8 +27,8 @@ def test_spawned_workers_do_the_same() -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_backends_keep_the_contract(backend: Any) -> None:
-    check_backend(lambda: make_backend(backend))
+def test_backends_keep_the_contract(backend: str) -> None:
+    check_backend(lambda arena: make_backend(backend, arena))
 
 
 class Tampered:
@@ -85,12 +36,12 @@ class Tampered:
 
     name = "tampered"
 
-    def __init__(self, tamper: Callable[[Any], None]) -> None:
-        self._threads = make_backend("thread")
+    def __init__(self, tamper: Callable[[Any], None], arena: Arena) -> None:
+        self._threads = make_backend("thread", arena)
         self._tamper = tamper
 
-    def start(self, plan: WorkerPlan, memory: WorkerMemory, manager: Manager) -> WorkerHandle:
-        handle = self._threads.start(plan, memory, manager)
+    def start(self, plan: WorkerPlan, manager: Manager) -> WorkerHandle:
+        handle = self._threads.start(plan, manager)
         self._tamper(handle)
         return handle
 
@@ -124,7 +75,8 @@ def swaps_messages(handle: Any) -> None:
 
 def blocks(handle: Any) -> None:
     connection = handle._pipe.connection
-    handle.receive = lambda: connection.recv_bytes()
+    # Not for ever: the thread that waits here would keep the pipe open, and with it the worker alive.
+    handle.receive = lambda: connection.recv_bytes() if connection.poll(4.0) else None
 
 
 def swallows_errors(handle: Any) -> None:
@@ -176,8 +128,60 @@ def forgets_questions(handle: Any) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_the_contract_test_finds_what_is_broken(tamper: Callable[[Any], None], rule: str) -> None:
-    def factory() -> Backend:
-        return Tampered(tamper)
-
     with pytest.raises(ContractError, match=rule):
-        check_backend(factory, patience=1.5)
+        check_backend(lambda arena: Tampered(tamper, arena), patience=1.5)
+
+
+class Counting(InlineBackend):
+    """A backend of one's own: inline, but it counts its starts."""
+
+    name = "counting"
+    starts = 0
+
+    def __init__(
+        self, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+    ) -> None:
+        super().__init__(arena, weights, start_method)
+        type(self).starts = 0
+
+    def start(self, plan: WorkerPlan, manager: Manager) -> Any:
+        type(self).starts += 1
+        return super().start(plan, manager)
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+    register_backend("counting", f"{__name__}:Counting")
+    return Counting
+
+
+def test_a_backend_of_ones_own_is_used_by_name(counting: type[Counting]) -> None:
+    expected = digests(manager_of(backend="inline", model={"hidden_dim": 8}))
+    found = digests(manager_of(backend="counting", model={"hidden_dim": 8}, num_workers=3))
+    assert counting.starts == 3
+    assert found == expected
+    assert "counting" in known_backends()
+    check_backend(lambda arena: make_backend("counting", arena))
+
+
+@pytest.mark.usefixtures("counting")
+def test_a_name_stands_for_one_backend() -> None:
+    register_backend("counting", f"{__name__}:Counting")  # once more is no harm
+    with pytest.raises(ConfigError, match="a backend named 'counting' is registered already"):
+        register_backend("counting", "elsewhere:Backend")
+    for name, target in (("my backend", "module:Class"), ("mine", "module.Class")):
+        with pytest.raises(ConfigError, match="a plain name and a target 'module:Class'"):
+            register_backend(name, target)
+
+
+def test_an_unknown_backend_is_an_error_that_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"backend.*must be one of inline, thread, process"):
+        manager_of(backend="cluster")
+    with manager_of(backend="inline") as manager:
+        arena = manager.arena_for_one()
+        with pytest.raises(
+            ConfigError, match="no backend 'cluster'; the backends are inline, thread, process"
+        ):
+            make_backend("cluster", arena)
+        arena.close()

@@ -25,9 +25,9 @@ def test_workers_come_from_a_fork_server_of_our_own() -> None:
     other = multiprocessing.get_context("forkserver").Process(target=time.sleep, args=(0,))
     other.start()  # the program's shared fork server runs now, without our imports
     other.join()
-    settings = {"num_workers": 1, "games_per_worker": 2, "experience_batch_size": 16}
+    settings = {"num_workers": 1, "games": 2, "horizon": 8}
     with ParallelManager({"game": "tictactoe"}, None, settings) as manager:
-        handle = manager.communicator.members[0].handle
+        handle = manager.workers[0].handle
         assert handle is not None
         server = parent_of(handle.process_id)
     assert server != forkserver._forkserver._forkserver_pid

@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 import pytest
-from games_for_tests import BACKENDS, manager_of, nudge, pids_of
+from games_for_tests import BACKENDS, manager_of, nudge, pids_of, players
 
 from keisei.errors import NoWorkersError, ParallelError
 from keisei.parallel import ParallelManager
@@ -17,18 +17,15 @@ def versions(manager: ParallelManager) -> set[int]:
     return set(manager.collect_experiences().column("version").tolist())
 
 
-def workers_in(manager: ParallelManager) -> list[int]:
-    return sorted({item.record.worker for item in manager.collect_experiences()})
-
-
 def test_collecting_gives_at_least_what_was_asked_for_in_a_fixed_order() -> None:
     with manager_of() as manager:
-        assert len(manager.collect_experiences()) == 64, "by default a slab of each worker"
+        assert len(manager.collect_experiences()) == 64, "by default a slab of each table"
         experiences = manager.collect_experiences(target_steps=150)
-        assert len(experiences) == 192, "whole slabs, the same number of each worker"
-        order = [(item.record.worker, item.record.sequence) for item in experiences]
+        assert len(experiences) == 192, "whole slabs, the same number of each table"
+        order = [(item.record.table, item.record.sequence) for item in experiences]
         assert order == [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]
         assert [item.first_game for item in experiences] == [0, 0, 0, 4, 4, 4]
+        assert players(experiences) <= {0, 1}
         assert bool(experiences)
         with pytest.raises(ParallelError, match="target_steps is at least 1"):
             manager.collect_experiences(target_steps=0)
@@ -101,7 +98,7 @@ def test_another_model_can_be_published() -> None:
 def test_a_model_of_ones_own_is_taken() -> None:
     spec = manager_of(backend="inline").spec
     model = build_network(ModelConfig(hidden_dim=8), spec, seed=99)
-    env, config = {"game": "tictactoe"}, {"num_workers": 1, "enabled": False}
+    env, config = {"game": "tictactoe"}, {"num_workers": 1, "backend": "inline"}
     manager = ParallelManager(env, {"hidden_dim": 8}, config, model=model)
     assert manager.model is model
     with pytest.raises(ParallelError, match="without model_config"):
@@ -125,51 +122,51 @@ def test_without_a_model_there_is_nothing_to_synchronise() -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_workers_are_paused_and_resumed_by_name(backend: str) -> None:
-    with manager_of(backend=backend, num_workers=3) as manager:
+def test_workers_are_paused_and_resumed_by_name_and_every_table_is_played(backend: str) -> None:
+    with manager_of(backend="inline", tables=3) as undisturbed:
+        expected = [undisturbed.collect_experiences().digest() for _ in range(3)]
+    found = []
+    with manager_of(backend=backend, tables=3, num_workers=3) as manager:
         manager.pause_workers([0, 1])
         assert manager.get_status().active_workers == 1
         assert [worker.state for worker in manager.get_status().workers] == ["paused", "paused", "running"]
-        assert workers_in(manager) == [2]
+        experiences = manager.collect_experiences()
+        assert players(experiences) == {2}
+        found.append(experiences.digest())
         manager.pause_workers()
         with pytest.raises(NoWorkersError, match="all workers are paused; call resume_workers first"):
             manager.collect_experiences()
         manager.resume_workers([1])
-        assert workers_in(manager) == [1]
+        experiences = manager.collect_experiences()
+        assert players(experiences) == {1}
+        found.append(experiences.digest())
         manager.resume_workers()
-        assert workers_in(manager) == [0, 1, 2]
+        assert manager.get_status().active_workers == 3
+        found.append(manager.collect_experiences().digest())
         with pytest.raises(ParallelError, match=r"no worker 7; the workers are \[0, 1, 2\]"):
             manager.pause_workers([7])
+    assert found == expected
 
 
-def test_pausing_a_worker_costs_it_no_step() -> None:
-    with manager_of(num_workers=1) as manager:
-        before = [manager.collect_experiences().digest() for _ in range(3)]
-    with manager_of(num_workers=1) as manager:
-        after = []
-        for _ in range(3):
-            after.append(manager.collect_experiences().digest())
-            manager.pause_workers()
-            manager.resume_workers()
-    assert before == after
-
-
-def test_a_reset_starts_other_games() -> None:
+def test_a_reset_names_tables_and_starts_other_games() -> None:
     with manager_of(backend="process") as manager:
         first = manager.collect_experiences().column("action")
         manager.reset_workers([1])
-        epochs = {item.record.worker: item.record.epoch for item in manager.collect_experiences()}
+        epochs = {item.record.table: item.record.epoch for item in manager.collect_experiences()}
         assert epochs == {0: 0, 1: 1}
         manager.reset_workers()
         experiences = manager.collect_experiences()
+        assert [item.record.epoch for item in experiences] == [1, 2]
         for item in experiences:
             assert (item.slab.ply[0] == 0).all()
             assert (item.slab.episode[0] == 0).all()
         assert (experiences.column("action") != first).any(), "not the games of the first start again"
+        with pytest.raises(ParallelError, match="there is no table 2; the tables are 0 … 1"):
+            manager.reset_workers([0, 2])
 
 
 def test_many_resets_in_a_row_do_not_fill_a_pipe() -> None:
-    with manager_of(num_workers=1) as manager:
+    with manager_of(tables=1, num_workers=1) as manager:
         for _ in range(2000):
             manager.reset_workers()
         (item,) = manager.collect_experiences()
@@ -187,8 +184,8 @@ def test_episodes_can_be_counted_instead_of_steps(backend: str) -> None:
     with manager_of(backend=backend, episodes_per_worker=9, queue_maxsize=2) as manager:
         for _ in range(2):
             experiences = manager.collect_experiences()
-            for worker in (0, 1):
-                slabs = [item.slab for item in experiences if item.record.worker == worker]
+            for table in (0, 1):
+                slabs = [item.slab for item in experiences if item.record.table == table]
                 finished = [int(slab.terminated.sum()) for slab in slabs]
                 assert sum(finished) >= 9 > sum(finished[:-1])
 
@@ -199,17 +196,22 @@ def test_status_tells_what_is_going_on() -> None:
         status = manager.get_status()
         assert status["active_workers"] == status.active_workers == 2
         assert status["queue_info"] == manager.communicator.get_queue_info()
-        assert status.queue_info == {"slabs": 8, "playing": 0, "free": 6, "filled": 2}
+        assert status.queue_info == {"slabs": 8, "playing": 0, "free": 6, "filled": 2, "leased": 0}
         assert status.running
         assert (status.version, status.policy_lag, status.restarts) == (1, 0.0, 0)
         assert (status.transitions, status.drops.lagging, status.drops.corrupted) == (64, 0, 0)
         assert status.transitions_per_second > 0
+        assert status.tables == 2
+        assert sorted(table for worker in status.workers for table in worker.tables) == [0, 1]
+        assert sum(worker.transitions for worker in status.workers) == 64
+        assert sum(worker.slabs for worker in status.workers) == 2
         for worker in status.workers:
-            assert (worker.state, worker.transitions, worker.slabs) == ("running", 32, 1)
+            assert worker.state == "running"
             assert worker.process_id in pids_of(manager)
             assert worker.memory_bytes > 1 << 20
-            assert worker.steps_per_second > 0
-            assert 0 < worker.game_share + worker.policy_share <= 1
+            if worker.slabs:
+                assert worker.steps_per_second > 0
+                assert 0 < worker.game_share + worker.policy_share <= 1
             assert 0 <= worker.waiting_share < 1
             assert worker.last_error == ""
         with pytest.raises(KeyError):
@@ -227,7 +229,7 @@ def test_the_queue_adds_up_while_workers_play_on() -> None:
 
 def test_logs_name_the_worker(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="keisei"), manager_of() as manager:
-        handle = manager.communicator.members[1].handle
+        handle = manager.workers[1].handle
         assert handle is not None
         handle.kill()
         manager.collect_experiences()

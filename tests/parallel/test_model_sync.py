@@ -217,14 +217,21 @@ def test_the_same_bits_count_as_the_same_weights() -> None:
         assert sync.publish(model) == 3
 
 
-def test_should_sync_counts_steps_since_the_last_publication() -> None:
-    model = nn.Linear(2, 2)
-    with ModelSynchronizer(model, sync_interval=100) as sync:
-        assert [sync.should_sync(step) for step in (0, 99, 100, 150)] == [False, False, True, True]
-        sync.publish(model)
-        assert [sync.should_sync(step) for step in (151, 249, 250)] == [False, False, True]
-        sync.publish(model, step=300)
-        assert [sync.should_sync(step) for step in (399, 400)] == [False, True]
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_play_settings_travel_with_the_weights(compression: Compression) -> None:
+    learner, worker = Net(), Net()
+    with ModelSynchronizer(learner, compression, settings=(0.5, 0.25)) as sync:
+        reader = sync.reader()
+        assert reader.settings == (1.0, 0.0), "nothing has been read yet"
+        reader.read_into(worker)
+        assert reader.settings == (0.5, 0.25)
+        assert sync.publish(learner, settings=(0.5, 0.25)) == 1
+        assert sync.publish(learner, settings=(0.5, 0.125)) == 2, "the same weights, played otherwise"
+        assert reader.settings == (0.5, 0.25), "still those that were read last"
+        assert reader.read_into(worker) == 2
+        assert reader.settings == (0.5, 0.125)
+        assert reader.read_into(worker, version=1) == 1
+        assert reader.settings == (0.5, 0.25)
 
 
 def test_versions_start_where_asked_and_one_may_be_asked_for() -> None:
@@ -280,8 +287,6 @@ def test_other_models_are_refused_by_the_name_of_the_tensor(other: nn.Module, me
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(WeightsError, match="one of none, half, lossless, got 'gzip'"):
         ModelSynchronizer(nn.Linear(1, 1), "gzip")  # type: ignore[arg-type]
-    with pytest.raises(WeightsError, match="at least 1 step, got 0"):
-        ModelSynchronizer(nn.Linear(1, 1), sync_interval=0)
     with pytest.raises(WeightsError, match="0 or more, got -1"):
         ModelSynchronizer(nn.Linear(1, 1), first_version=-1)
     with pytest.raises(WeightsError, match="no weights"):

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,69 +19,17 @@ from games_for_tests import (
     is_running,
     keisei_mappings,
     manager_of,
+    nudge,
     pids_of,
+    rests,
+    steps_of,
     until,
     worker_processes,
 )
 
-from keisei.errors import CollectTimeoutError, NoWorkersError, ParallelError, WorkerStartError
+from keisei.errors import CollectTimeoutError, ParallelError, WorkerStartError
 from keisei.parallel import ParallelManager
-
-RAISES = {"trouble": "raise", "at": 1}
-
-
-def collect_often(manager: ParallelManager) -> None:
-    for _ in range(20):
-        manager.collect_experiences(timeout=10)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_worker_that_always_fails_is_put_out_and_the_rest_go_on(backend: str) -> None:
-    options = {**RAISES, "games_from": 4, "games_below": 8}
-    manager = manager_of(TROUBLED, backend, options=options, num_workers=3, max_failures=3, seed=11)
-    with manager:
-        for _ in range(4):
-            assert len(manager.collect_experiences(target_steps=96)) >= 96, "the others play its share"
-        status = manager.get_status()
-        assert [worker.state for worker in status.workers] == ["running", "quarantined", "running"]
-        assert status.active_workers == 2
-        error = status.workers[1].last_error
-        assert "RuntimeError: trouble in the game" in error
-        assert "Traceback" in error
-        assert "seed 11, games 4 … 7, epoch 0, slab " in error
-        assert status.workers[1].restarts == 2
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_when_all_fail_collecting_raises_with_the_traceback(backend: str, mode: str) -> None:
-    manager = manager_of(TROUBLED, backend, options=RAISES, max_failures=2, mode=mode)
-    with manager, pytest.raises(NoWorkersError, match="RuntimeError: trouble in the game") as caught:
-        collect_often(manager)
-    assert "Traceback" in str(caught.value)
-    assert "worker 0: seed 0, games 0 … 3" in str(caught.value)
-
-
-def test_workers_that_vanish_without_a_word_are_put_out_too() -> None:
-    manager = manager_of(TROUBLED, options={"trouble": "exit", "at": 1}, max_failures=2)
-    with manager, pytest.raises(NoWorkersError, match="exit code 3"):
-        collect_often(manager)
-
-
-def test_a_hung_thread_is_put_out_and_the_rest_go_on(tmp_path: Path) -> None:
-    marker = tmp_path / "stall"
-    options = {"trouble": "stall", "at": 1, "games_below": 4, "marker": str(marker)}
-    with manager_of(TROUBLED, "thread", options=options, hang_timeout=0.3) as manager:
-        for _ in range(4):
-            assert len(manager.collect_experiences(target_steps=64)) >= 64
-        worker = manager.get_status().workers[0]
-        assert worker.state == "quarantined"
-        assert "no step for 0.3 s, and its thread cannot be ended" in worker.last_error
-        manager.remove_workers([0])
-        assert manager.add_workers() == [2], (
-            "its memory is not given to another, since it may still write there"
-        )
-    Path(f"{marker}.over").touch()
+from keisei.parallel.plan import MAX_IN_FLIGHT
 
 
 def test_patience_has_an_end(tmp_path: Path) -> None:
@@ -102,11 +49,12 @@ def test_patience_has_an_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_start_that_fails_half_way_stops_the_others(backend: str) -> None:
-    manager = manager_of(TROUBLED, backend, options={"starts_below": 8}, num_workers=3)
-    with pytest.raises(WorkerStartError, match="RuntimeError: no game from 8 on starts") as caught:
+def test_a_start_that_fails_half_way_stops_the_others(backend: str, tmp_path: Path) -> None:
+    options = {"only_starts": 3, "marker": str(tmp_path / "start")}
+    manager = manager_of(TROUBLED, backend, options=options, num_workers=3)
+    with pytest.raises(WorkerStartError, match="RuntimeError: no more than 3 games start") as caught:
         manager.start_workers()
-    assert "worker 2 could not be started" in str(caught.value)
+    assert "could not be started" in str(caught.value)
     assert "Traceback" in str(caught.value)
     assert worker_processes() == []
     with pytest.raises(ParallelError, match="has been stopped"):
@@ -121,8 +69,8 @@ def test_a_game_that_starts_in_the_parent_only_is_an_error_at_once() -> None:
         pass
 
 
-def test_workers_added_later_may_fail_without_harm() -> None:
-    with manager_of(TROUBLED, options={"starts_below": 8}) as manager:
+def test_workers_added_later_may_fail_without_harm(tmp_path: Path) -> None:
+    with manager_of(TROUBLED, options={"only_starts": 3, "marker": str(tmp_path / "start")}) as manager:
         manager.collect_experiences()
         with pytest.raises(WorkerStartError, match="worker 2 could not be started"):
             manager.add_workers()
@@ -154,41 +102,66 @@ def test_stopping_workers_that_hang_or_are_dead() -> None:
 def test_a_learner_that_stops_reading_makes_workers_wait() -> None:
     with manager_of(mode="async", queue_maxsize=3) as manager:
         manager.collect_experiences(timeout=10)
-        members = manager.communicator.members
         mapped = keisei_mappings()
-
-        def steps() -> list[int]:
-            return [int(member.memory.control[0]) for member in members]
-
-        def rests() -> bool:
-            before = steps()
-            time.sleep(0.2)
-            return steps() == before
-
-        assert until(rests), "workers wait when their slabs are full"
-        assert all(made <= 8 * (3 + 1) for made in steps()), "no more than the queue and the slab handed out"
+        assert until(lambda: rests(manager)), "workers wait when all slabs are full"
+        assert steps_of(manager) <= 2 * 8 * (3 + 1), (
+            "no more than the queue and the slab handed out, of each table"
+        )
         assert keisei_mappings() == mapped
-        rested_at = sum(steps())
+        rested_at = steps_of(manager)
         manager.collect_experiences(timeout=10)
-        assert until(lambda: sum(steps()) > rested_at), "and go on when it reads again"
+        assert until(lambda: steps_of(manager) > rested_at), "and go on when it reads again"
 
 
 def test_long_queues_do_not_block_a_pipe() -> None:
     """More orders than a pipe holds must not make manager and worker wait for each other."""
-    with manager_of(mode="async", queue_maxsize=3000, num_workers=1, experience_batch_size=4) as manager:
+    with manager_of(mode="async", queue_maxsize=3000, tables=1, num_workers=1, horizon=1) as manager:
         collected = 0
         while collected < 8_000:
             collected += len(manager.collect_experiences(timeout=20))
         assert len(manager.collect_experiences(target_steps=2000, timeout=60)) >= 2000
 
 
+def test_nor_do_they_when_a_successor_takes_them_over() -> None:
+    """It does not get all orders of its table at once: it might never read them."""
+    settings = {"mode": "async", "queue_maxsize": 3000, "tables": 1, "num_workers": 1, "horizon": 1}
+    with manager_of(hang_timeout=0.5, **settings) as manager:
+        while len(manager.tables[0].orders) < 1000:
+            manager.collect_experiences(timeout=0)
+        os.kill(pids_of(manager)[0], signal.SIGKILL)
+        while not manager.get_status().restarts:
+            manager.collect_experiences(timeout=1)
+        os.kill(pids_of(manager)[0], signal.SIGSTOP)
+        manager.collect_experiences(target_steps=4000, timeout=60)
+        assert max(len(worker.orders) for worker in manager.workers) <= MAX_IN_FLIGHT
+        assert manager.get_status().restarts >= 2
+
+
+def test_a_worker_that_does_not_read_does_not_hold_up_those_that_take_its_tables() -> None:
+    """It is told of each table that it may forget; but not by more messages than its pipe takes."""
+    settings = {"tables": 700, "games": 1, "horizon": 1, "queue_maxsize": 1, "hang_timeout": 60, "timeout": 2}
+    with manager_of(**settings) as manager:
+        first = len(manager.collect_experiences(timeout=60))
+        os.kill(pids_of(manager)[0], signal.SIGSTOP)
+
+        def others_are_done() -> bool:
+            with pytest.raises(CollectTimeoutError):
+                manager.collect_experiences()
+            return sum(bool(table.orders) for table in manager.tables) == 1
+
+        assert until(others_are_done, seconds=60), "only what the stopped worker has in hand is left"
+        os.kill(pids_of(manager)[0], signal.SIGCONT)
+        assert len(manager.collect_experiences(timeout=60)) == first == 700
+        assert len(manager.collect_experiences(timeout=60)) == 700
+        assert manager.get_status().restarts == 0
+
+
 def test_experience_that_is_too_old_is_dropped_and_counted() -> None:
     with manager_of(model={"hidden_dim": 8}, mode="async", max_policy_lag=1, queue_maxsize=4) as manager:
         experiences = manager.collect_experiences(timeout=20)
-        assert until(lambda: all(int(m.memory.control[0]) >= 32 for m in manager.communicator.members))
+        assert until(lambda: steps_of(manager) >= 2 * 32)
         for _ in range(3):
-            for parameter in manager.model.parameters():  # type: ignore[union-attr]
-                parameter.data.add_(0.01)
+            nudge(manager)
             manager.sync_model_to_workers()
         experiences = manager.collect_experiences(timeout=20)
         assert (experiences.column("version") >= 3).all()
@@ -202,7 +175,7 @@ SCRIPT = """
     sys.path.insert(0, {folder!r})
     from games_for_tests import TROUBLED, manager_of, pids_of
 
-    manager = manager_of(TROUBLED, options={{"step_seconds": 0.02}}, mode={mode!r}, num_workers=3)
+    manager = manager_of(TROUBLED, options={{"step_seconds": 0.02}}, mode={mode!r}, tables=3, num_workers=3)
     with manager:
         manager.collect_experiences(timeout=30)
         print(*pids_of(manager), flush=True)

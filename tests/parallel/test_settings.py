@@ -1,19 +1,19 @@
-"""Settings: the documents' names, their ranges, and sizes that must fit the game."""
+"""Settings: their ranges, what is experiment and what placement, and sizes that must fit the game."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from games_for_tests import RELAY, manager_of
+from games_for_tests import RELAY, digests, manager_of
 
 from keisei.errors import ConfigError
 from keisei.machine.cores import usable_cores
-from keisei.parallel import EnvConfig, ParallelConfig, ParallelManager, WorkerOverride
-from keisei.parallel.config import MAX_WORKERS
+from keisei.parallel import EnvConfig, ParallelConfig, ParallelManager, TableOverride
+from keisei.parallel.config import MAX_TABLES, MAX_WORKERS, PLACEMENT
 from keisei.policies import ModelConfig
 
-INLINE = {"num_workers": 1, "games_per_worker": 2, "experience_batch_size": 8, "enabled": False}
+INLINE = {"num_workers": 1, "games": 2, "horizon": 4, "backend": "inline"}
 
 
 def test_typed_settings_and_plain_dicts_are_the_same() -> None:
@@ -71,9 +71,9 @@ def test_the_right_board_size_is_accepted(game: dict[str, Any]) -> None:
     ("name", "wrong"),
     [
         ("num_workers", [0, MAX_WORKERS + 1, "many", True]),
-        ("games_per_worker", [0, 1 << 20]),
-        ("max_game_length", [0]),
-        ("experience_batch_size", [0]),
+        ("tables", [0, MAX_TABLES + 1, "auto"]),
+        ("games", [0, 1 << 20]),
+        ("horizon", [0, (1 << 20) + 1]),
         ("episodes_per_worker", [-1]),
         ("model_sync_interval", [0]),
         ("worker_reset_interval", [-1]),
@@ -83,11 +83,10 @@ def test_the_right_board_size_is_accepted(game: dict[str, Any]) -> None:
         ("use_shared_memory", ["perhaps"]),
         ("compression_enabled", ["perhaps"]),
         ("compression", ["zip"]),
-        ("use_threads", ["perhaps"]),
-        ("enabled", ["perhaps"]),
         ("backend", ["ray-cluster"]),
         ("mode", ["fast"]),
         ("inference", ["gpu"]),
+        ("inference_places", [0, 1025]),
         ("max_policy_lag", [-1]),
         ("temperature", [0]),
         ("epsilon", [-0.1, 1.1]),
@@ -96,8 +95,7 @@ def test_the_right_board_size_is_accepted(game: dict[str, Any]) -> None:
         ("max_workers", [0]),
         ("max_failures", [0]),
         ("start_method", ["fork"]),
-        ("seed", [-1]),
-        ("worker_overrides", [{0: {"epsilon": 2}}, {0: {"speed": 1}}]),
+        ("table_overrides", [{0: {"epsilon": 2}}, {0: {"speed": 1}}]),
         ("seating", [{"opponents": [{"policy": "random", "share": 1.5}]}]),
     ],
 )
@@ -126,13 +124,42 @@ def test_auto_takes_every_core() -> None:
     assert ParallelConfig(num_workers=3, max_workers=2).most_workers == 3
 
 
-def test_a_slab_has_whole_steps() -> None:
-    assert ParallelConfig(games_per_worker=10, experience_batch_size=64).slab_steps == 7
-    assert ParallelConfig(games_per_worker=64, experience_batch_size=8).slab_steps == 1
+def test_without_a_number_there_is_a_table_for_each_worker() -> None:
+    assert ParallelConfig(num_workers=3).table_count == 3
+    assert ParallelConfig(num_workers=3, tables=7).table_count == 7
+    with manager_of(backend="inline", tables=7, num_workers=3) as manager:
+        assert (len(manager.tables), len(manager.workers)) == (7, 3)
+        assert len(manager.collect_experiences()) == 7 * 4 * 8
+
+
+def test_every_setting_belongs_to_the_experiment_or_to_the_placement() -> None:
+    experiment = {
+        "tables", "games", "horizon", "episodes_per_worker", "model_sync_interval", "worker_reset_interval",
+        "compression_enabled", "compression", "mode", "max_policy_lag", "inference", "inference_places",
+        "temperature", "epsilon", "seating", "table_overrides",
+    }  # fmt: skip
+    assert experiment | PLACEMENT == set(ParallelConfig.model_fields)
+    assert not experiment & PLACEMENT
+
+
+@pytest.mark.parametrize(
+    "placement",
+    [
+        {"backend": "thread", "num_workers": 3, "queue_maxsize": 1},
+        {"timeout": 60.0, "hang_timeout": 60.0, "use_shared_memory": False, "max_failures": 1},
+        {"scaling": "auto", "min_workers": 1, "max_workers": 3, "verify_checksums": False},
+    ],
+)
+def test_the_placement_changes_no_bit(placement: dict[str, Any]) -> None:
+    assert set(placement) <= PLACEMENT
+    settings: dict[str, Any] = {"model": {"hidden_dim": 8}, "tables": 3}
+    expected = digests(manager_of(backend="inline", **settings))
+    assert digests(manager_of(**{"backend": "inline"} | settings | placement)) == expected
 
 
 def test_games_are_cut_off_where_the_settings_say() -> None:
     for env, parallel, expected in [
+        ({"options": {"max_plies": 5}}, {}, 5),
         ({"max_moves": 5}, {}, 5),
         ({}, {"max_game_length": 6}, 6),
         ({"max_moves": 5}, {"max_game_length": 6}, 5),
@@ -154,12 +181,13 @@ def test_rewards_are_set_by_name() -> None:
 
 
 def test_overrides_leave_the_rest_as_it_is() -> None:
-    config = ParallelConfig(epsilon=0.25, worker_overrides={1: WorkerOverride(epsilon=0.0)})
-    assert config.override_of(0) == WorkerOverride()
-    with manager_of(backend="inline", epsilon=0.25, worker_overrides={1: {"epsilon": 0.0}}) as manager:
-        plans = [member.plan for member in manager.communicator.members]
-        assert [plan.epsilon for plan in plans] == [0.25, 0.0]
-        assert [plan.temperature for plan in plans] == [1.0, 1.0]
+    config = ParallelConfig(epsilon=0.25, table_overrides={1: TableOverride(epsilon=0.0)})
+    assert config.override_of(0) == TableOverride()
+    assert config.override_of(1) == TableOverride(epsilon=0.0)
+    with manager_of(backend="inline", epsilon=0.25, table_overrides={1: {"epsilon": 0.0}}) as manager:
+        plan = manager.plan(worker=5)
+        assert plan.override_of(1) == config.override_of(1)
+        assert plan.override_of(0).epsilon is None, "what is published decides"
 
 
 @pytest.mark.parametrize("compression", ["half", "lossless"])

@@ -114,7 +114,7 @@ def test_log_probabilities_and_values_are_those_of_the_version_that_played(game:
     with manager_of(game, model={"hidden_dim": 8}, env=env, inference=inference) as manager:
         assert manager.model_config is not None
         assert manager.model is not None
-        twin = build_network(manager.model_config, manager.spec, manager.config.seed)
+        twin = build_network(manager.model_config, manager.spec, manager.seed)
         for expected_version in (1, 2, 3):
             experiences = manager.collect_experiences(target_steps=100)
             assert experiences.version == expected_version
@@ -183,7 +183,7 @@ def test_a_round_larger_than_the_queue_is_the_same_as_one_that_fits() -> None:
             experiences = manager.collect_experiences(target_steps=500)
             assert len(experiences) >= 350
             found.append(experiences.digest())
-            assert [item.record.sequence for item in experiences if item.record.worker == 1] == list(
+            assert [item.record.sequence for item in experiences if item.record.table == 1] == list(
                 range(len(experiences.slabs) // 2)
             )
     assert len(set(found)) == 1

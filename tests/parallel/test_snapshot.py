@@ -10,7 +10,8 @@ from keisei.errors import ParallelError
 from keisei.parallel import ParallelManager
 
 MODEL = {"hidden_dim": 16, "num_layers": 1}
-SETTINGS: dict[str, Any] = {"num_workers": 2, "games_per_worker": 4, "experience_batch_size": 64, "seed": 5}
+SETTINGS: dict[str, Any] = {"tables": 2, "games": 4, "horizon": 16, "num_workers": 2, "seed": 5}
+INLINE = SETTINGS | {"backend": "inline"}
 
 
 def digests(manager: ParallelManager, rounds: int) -> list[str]:
@@ -20,7 +21,7 @@ def digests(manager: ParallelManager, rounds: int) -> list[str]:
 @pytest.mark.parametrize("game", ["shogi", "connect-four"])
 @pytest.mark.parametrize("reset", [False, True])
 def test_a_resumed_manager_gives_the_same_bits(game: str, reset: bool) -> None:
-    with ParallelManager({"game": game}, MODEL, SETTINGS | {"enabled": False}) as whole:
+    with ParallelManager({"game": game}, MODEL, INLINE) as whole:
         first = digests(whole, 3)
         if reset:
             whole.reset_workers()
@@ -41,26 +42,26 @@ def test_a_resumed_manager_gives_the_same_bits(game: str, reset: bool) -> None:
 
 
 def undisturbed(slabs: int) -> dict[tuple[int, int], bytes]:
-    """What each worker plays at random, slab by slab."""
+    """What each table plays at random, slab by slab."""
     played = {}
-    with ParallelManager({"game": "connect-four"}, None, SETTINGS | {"enabled": False}) as manager:
+    with ParallelManager({"game": "connect-four"}, None, INLINE) as manager:
         for _ in range(slabs):
             for item in manager.collect_experiences():
-                played[item.record.worker, item.record.sequence] = item.slab.action.tobytes()
+                played[item.record.table, item.record.sequence] = item.slab.action.tobytes()
     return played
 
 
 @pytest.mark.parametrize("backend", ["inline", "process"])
-def test_an_asynchronous_run_is_resumed_where_each_worker_was_last_heard_of(backend: str) -> None:
+def test_an_asynchronous_run_is_resumed_where_each_table_was_last_handed_in(backend: str) -> None:
     played = undisturbed(40)
     settings = SETTINGS | {"mode": "async", "queue_maxsize": 3, "backend": backend}
     with ParallelManager({"game": "connect-four"}, None, settings) as broken:
         handed_out = {0: 0, 1: 0}
         while min(handed_out.values()) < 3:
             for item in broken.collect_experiences(timeout=20):
-                handed_out[item.record.worker] += 1
+                handed_out[item.record.table] += 1
             broken.release_experiences()
-        assert any(member.orders for member in broken.communicator.members), "workers are at play"
+        assert any(worker.orders for worker in broken.workers), "workers are at play"
         snapshots = broken.snapshot()
     resumed = ParallelManager({"game": "connect-four"}, None, settings)
     resumed.start_workers(snapshots)
@@ -68,21 +69,21 @@ def test_an_asynchronous_run_is_resumed_where_each_worker_was_last_heard_of(back
     try:
         while min(map(len, found.values())) < 4:
             for item in resumed.collect_experiences(timeout=20):
-                place = item.record.worker, item.record.sequence
-                found[item.record.worker].append(item.record.sequence)
+                place = item.record.table, item.record.sequence
+                found[item.record.table].append(item.record.sequence)
                 actions = item.slab.action.tobytes()
                 assert played.get(place, actions) == actions
     finally:
         resumed.stop_workers()
     for taken in snapshots:
-        first = found[taken.worker][0]
-        assert first == taken.sequence >= handed_out[taken.worker]
-        assert (taken.worker, first) in played
-        assert found[taken.worker] == list(range(first, first + len(found[taken.worker])))
+        first = found[taken.table][0]
+        assert first == taken.sequence >= handed_out[taken.table]
+        assert (taken.table, first) in played
+        assert found[taken.table] == list(range(first, first + len(found[taken.table])))
 
 
 def test_an_asynchronous_snapshot_knows_of_resets() -> None:
-    settings = SETTINGS | {"mode": "async", "enabled": False, "num_workers": 1}
+    settings = INLINE | {"mode": "async", "tables": 1, "num_workers": 1}
     with ParallelManager({"game": "tictactoe"}, None, settings) as broken:
         broken.collect_experiences(timeout=20)
         broken.reset_workers()
@@ -100,11 +101,43 @@ def test_an_asynchronous_snapshot_knows_of_resets() -> None:
 
 
 def test_in_lock_step_a_snapshot_waits_for_its_turn() -> None:
-    settings = SETTINGS | {"num_workers": 1, "enabled": False}
-    with ParallelManager({"game": "tictactoe"}, None, settings) as manager:
-        manager.communicator.members[0].order_slab(version=0)
+    with ParallelManager({"game": "tictactoe"}, None, INLINE) as manager:
+        manager.tables[0].add_order(slab=0, state_slot=0, version=0)
         with pytest.raises(ParallelError, match="between two synchronous collections"):
             manager.snapshot()
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1), (1, 5)])
+def test_any_number_of_workers_takes_a_snapshot_up(before: int, after: int) -> None:
+    settings = SETTINGS | {"tables": 5}
+    with ParallelManager({"game": "connect-four"}, MODEL, settings | {"backend": "inline"}) as whole:
+        expected = digests(whole, 5)
+    with ParallelManager({"game": "connect-four"}, MODEL, settings | {"num_workers": before}) as broken:
+        assert digests(broken, 3) == expected[:3]
+        snapshots = broken.snapshot()
+    resumed = ParallelManager({"game": "connect-four"}, MODEL, settings | {"num_workers": after})
+    resumed.start_workers(snapshots)
+    with resumed:
+        assert digests(resumed, 2) == expected[3:]
+
+
+def test_a_snapshot_before_the_first_slab_begins_at_the_beginning() -> None:
+    with ParallelManager({"game": "tictactoe"}, None, INLINE) as whole:
+        snapshots = whole.snapshot()
+        assert all(taken.state == b"" for taken in snapshots)
+        expected = digests(whole, 2)
+    resumed = ParallelManager({"game": "tictactoe"}, None, INLINE)
+    resumed.start_workers(snapshots)
+    with resumed:
+        assert digests(resumed, 2) == expected
+
+
+def test_a_snapshot_of_a_table_that_is_not_there_is_refused() -> None:
+    with ParallelManager({"game": "tictactoe"}, None, INLINE) as broken:
+        snapshots = broken.snapshot()
+    manager = ParallelManager({"game": "tictactoe"}, None, INLINE | {"tables": 1})
+    with pytest.raises(ParallelError, match="a snapshot is of table 1, and there are 1 tables"):
+        manager.start_workers(snapshots)
 
 
 def test_a_snapshot_wants_a_manager_that_runs() -> None:

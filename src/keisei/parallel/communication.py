@@ -63,10 +63,10 @@ class WorkerCommunicator:
         worker.started(self._backend.start(self._plan_of(worker.number), self._manager))
 
     def send(self, worker: Worker, orders: list[Order]) -> None:
-        worker.take([order for order in orders if order.kind is OrderKind.PLAY])
+        messages = worker.take(orders)
         if worker.handle is not None:
-            for order in orders:
-                worker.handle.send(order.encode())
+            for message in messages:
+                worker.handle.send(message.encode())
 
     def answer(self, worker: Worker) -> None:
         worker.asks = False
@@ -74,8 +74,8 @@ class WorkerCommunicator:
         if worker.handle is not None:
             worker.handle.send(ANSWER)
 
-    def stop(self, worker: Worker, seconds: float) -> None:
-        """Ask a worker to end, and end it where it does not."""
+    def stop(self, worker: Worker, seconds: float) -> bool:
+        """Ask a worker to end, and end it where it does not. False where it is a thread that can't be ended."""
         handle = worker.handle
         ended = True
         if handle is not None:
@@ -83,6 +83,7 @@ class WorkerCommunicator:
             handle.send(Order(OrderKind.STOP).encode())
             ended = handle.join(seconds) or handle.kill()
         worker.stopped(ended)
+        return ended
 
     def events(self, timeout: float) -> Iterator[tuple[Worker, Event]]:
         """Wait for something to happen, and tell all that has."""

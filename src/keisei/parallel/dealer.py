@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from keisei.parallel.communication import WorkerCommunicator
-from keisei.parallel.messages import Order, OrderKind
 from keisei.parallel.tables import Table
 from keisei.parallel.workers import WORKING, Worker
 
@@ -66,7 +65,7 @@ class Dealer:
             if not table.waits or table.moving:
                 continue
             worker = self._fewest_tables() if table.worker is None else self._worker(table.worker)
-            if worker is not None and worker.can_play and worker.has_room:
+            if worker is not None and worker.can_play and worker.room > 0:
                 self._give(table, worker)
 
     def balance(self) -> None:
@@ -108,12 +107,12 @@ class Dealer:
     def _give(self, table: Table, worker: Worker) -> None:
         if table.worker != worker.number:
             self._take_away(table)
-        self._communicator.send(worker, table.deal(worker.number, self._newest_version()))
+        self._communicator.send(worker, table.deal(worker.number, self._newest_version(), worker.room))
 
     def _take_away(self, table: Table) -> None:
         """Whoever has the games in hand may forget them."""
-        if table.worker is not None and self._worker(table.worker).handle is not None:
-            self._communicator.send(self._worker(table.worker), [Order(OrderKind.FORGET, table.number)])
+        if table.worker is not None:
+            self._worker(table.worker).stale.append(table.number)
         table.drop_hands()
 
 

@@ -12,12 +12,21 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from keisei.config import parse_settings
+from keisei.errors import ConfigError
 from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
+
+_TWICE = "{0} and {1} are two ways to say one thing; leave out {0}"
 
 
 class _GivenEnv(EnvConfig):
     max_moves: Annotated[int, Field(ge=1)] | None = None
     """Here: ``options.max_plies``."""
+
+    @model_validator(mode="after")
+    def _said_once(self) -> _GivenEnv:
+        if self.max_moves is not None and "max_plies" in self.options:
+            raise ValueError(_TWICE.format("max_moves", "options.max_plies"))
+        return self
 
 
 class _GivenParallel(ParallelConfig):
@@ -38,15 +47,22 @@ class _GivenParallel(ParallelConfig):
 
     @model_validator(mode="after")
     def _said_once(self) -> _GivenParallel:
-        given = self.model_fields_set
-        for theirs, ours in (
-            ("games_per_worker", "tables"),
-            ("games_per_worker", "games"),
-            ("experience_batch_size", "horizon"),
-            ("worker_overrides", "table_overrides"),
-        ):
-            if theirs in given and ours in given:
-                raise ValueError(f"{theirs} and {ours} are two ways to say one thing; leave out {theirs}")
+        given = set(self.model_fields_set)
+        if not self.use_threads or self.backend == "thread":
+            given.discard("use_threads")
+        twice = [
+            _TWICE.format(theirs, ours)
+            for theirs, ours in (
+                ("games_per_worker", "tables"),
+                ("games_per_worker", "games"),
+                ("experience_batch_size", "horizon"),
+                ("worker_overrides", "table_overrides"),
+                ("use_threads", "backend"),
+            )
+            if theirs in given and ours in given
+        ]
+        if twice:
+            raise ValueError("; ".join(twice))
         return self
 
     def translated(self) -> ParallelConfig:
@@ -63,7 +79,7 @@ class _GivenParallel(ParallelConfig):
             ours["horizon"] = -(-self.experience_batch_size // ours.get("games", self.games))
         if self.worker_overrides:
             ours["table_overrides"] = self.worker_overrides
-        return ParallelConfig(**ours)
+        return parse_settings(ParallelConfig, ours, "parallel_config")
 
 
 def read_settings(
@@ -74,7 +90,7 @@ def read_settings(
     if not isinstance(parallel, ParallelConfig):
         given = parse_settings(_GivenParallel, parallel, "parallel_config")
         parallel, longest = given.translated(), given.max_game_length
-        seed = given.seed if "seed" in given.model_fields_set else seed
+        seed = _one_seed(given, seed)
     if not isinstance(env, EnvConfig):
         given_env = parse_settings(_GivenEnv, env, "env_config")
         longest = given_env.max_moves or longest
@@ -83,3 +99,13 @@ def read_settings(
     if longest is not None:
         env = env.model_copy(update={"options": {"max_plies": longest} | env.options})
     return env, parallel, seed
+
+
+def _one_seed(given: _GivenParallel, seed: int) -> int:
+    if "seed" not in given.model_fields_set:
+        return seed
+    if seed not in (0, given.seed):
+        raise ConfigError(
+            f"parallel_config: seed = {given.seed}, but the manager was given {seed}; leave out the setting"
+        )
+    return given.seed

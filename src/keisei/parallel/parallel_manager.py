@@ -24,7 +24,7 @@ from keisei.experience.schema import bytes_per_transition
 from keisei.games.registry import portable_name
 from keisei.parallel.arena import Arena, ArenaSize
 from keisei.parallel.communication import START_SECONDS
-from keisei.parallel.config import EnvConfig, ParallelConfig
+from keisei.parallel.config import MAX_WORKERS, EnvConfig, ParallelConfig
 from keisei.parallel.document_names import read_settings
 from keisei.parallel.messages import Question, StatePiece
 from keisei.parallel.model_sync import Compression, ModelSynchronizer, PlaySettings
@@ -192,11 +192,14 @@ class ParallelManager:
 
     def _end(self, workers: list[Worker]) -> None:
         for worker in workers:
-            self.communicator.stop(worker, STOP_SECONDS)
-            self._parts.take_tables_from(worker)
+            ended = self.communicator.stop(worker, STOP_SECONDS)
+            self.supervisor.hand_on_tables(worker, still_writes=not ended)
 
     def _add(self, count: int) -> list[int]:
         added = [worker for worker in self.workers if worker.state is WorkerState.STOPPED][:count]
+        most = len(self.workers) + count - len(added)
+        if most > MAX_WORKERS:
+            raise ParallelError(f"a manager has room for {MAX_WORKERS} workers, and these would be {most}")
         while len(added) < count:
             added.append(Worker(len(self.workers)))
             self.communicator.workers.append(added[-1])

@@ -23,7 +23,6 @@ from keisei.parallel.stock import Stock
 from keisei.parallel.supervision import Supervisor
 from keisei.parallel.tables import Table, TableSnapshot
 from keisei.parallel.timeline import Timeline
-from keisei.parallel.workers import Worker
 from keisei.policies.networks import ActorCritic
 
 
@@ -98,12 +97,6 @@ class PlayParts:
                 f"start with the tables that the snapshots were taken from"
             )
         self.tables[snapshot.table].restore(snapshot, self.arena, self.stock)
-
-    def take_tables_from(self, worker: Worker) -> None:
-        """A worker has ended; whoever is free plays its tables."""
-        for table in self.tables:
-            if table.worker == worker.number:
-                table.drop_hands()
 
     def close(self) -> None:
         self.deliveries.forget()

@@ -49,5 +49,11 @@ class WorkerPlan(Settings):
         """Games are numbered across all tables."""
         return table * self.games
 
+    @property
+    def seatings(self) -> list[Seating]:
+        """Of all tables, whichever the worker will play."""
+        own = [override.seating for override in self.overrides.values()]
+        return [self.seating, *(seating for seating in own if seating is not None)]
+
     def override_of(self, table: int) -> TableOverride:
         return self.overrides.get(table, TableOverride())

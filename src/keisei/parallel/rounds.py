@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from keisei.errors import CollectTimeoutError, NoWorkersError, TableFailedError
+from keisei.errors import CollectTimeoutError, NoWorkersError, ParallelError, TableFailedError
 from keisei.parallel.config import ParallelConfig
 from keisei.parallel.dealer import Dealer
 from keisei.parallel.deliveries import Deliveries
@@ -47,14 +47,15 @@ class Collector:
         owed = self._owed(target)
         watch = _Progress(patience)
         while True:
+            self._demand_hands()
+            self._demand_hope()
             if self._anybody_works():
                 self._order_owed(owed, version)
                 if not any(table.orders for table in self._tables):
+                    self._demand_slabs(any(owed.values()))
                     return
-            self._demand_hands()
             self._dealer.deal_one_each()
             self._supervisor.pump(POLL_SECONDS)
-            self._demand_hope()
             watch.look(self._progress(), self._stuck)
 
     def stream(self, target: int | None, seconds: float, oldest: int = 0) -> None:
@@ -69,10 +70,10 @@ class Collector:
         self._dealer.balance()
         while True:
             self._deliveries.drop_older_than(oldest)
-            self._demand_hope()
             has_some = self._deliveries.arrived_transitions > 0
             if not has_some:
                 self._demand_hands()
+            self._demand_hope()
             self.play_on()
             left = deadline - time.monotonic()
             if self._deliveries.arrived_transitions >= needed or left <= 0:
@@ -82,6 +83,9 @@ class Collector:
             if not any(table.orders for table in self._tables):
                 # Every slab is full, and the learner wants more than all of them hold.
                 self._deliveries.make_room()
+                self._demand_slabs(not has_some)
+                if not self._stock.free_slabs:
+                    return
                 continue
             self._supervisor.pump(min(POLL_SECONDS, left))
 
@@ -141,19 +145,22 @@ class Collector:
         if not self._anybody_works() and not self._anybody_plays():
             raise NoWorkersError(self._why_nobody_works())
 
+    def _demand_slabs(self, wanted: bool) -> None:
+        """Nothing to play in is an error: buffers keep all there is."""
+        if wanted and not self._stock.free_slabs:
+            raise ParallelError(
+                f"all {self._stock.slabs} slabs are kept under leases, and none is left to play in; end some "
+                f"(end_leases), or make the manager with more leased_slabs"
+            )
+
     def _demand_hope(self) -> None:
         """A table that no worker can play is an error at once, before it puts out one worker after the other."""
-        table = next((table for table in self._tables if table.is_hopeless), None)
-        if table is not None:
-            tried = sorted({failure.worker for failure in table.failures})
-            who = f"failed under the workers {tried}" if tried else "took one worker after the other with it"
-            error = (
-                table.failures[-1].error if table.failures else "they were killed, perhaps for want of memory"
-            )
-            raise TableFailedError(
-                f"a table {who} ({table.describe_place()}). Look at it with backend: inline, or call reset_workers, "
-                f"which begins its games anew.\n{error}"
-            )
+        for table in self._tables:
+            if table.is_hopeless(self._config.max_failures):
+                raise TableFailedError(
+                    f"a table {table.describe_failure()} ({table.describe_place()}). Look at it with backend: inline, "
+                    f"or call reset_workers, which begins its games anew.\n{table.last_error}"
+                )
 
     def _progress(self) -> int:
         """Steps, and successors too: a hung worker that has just been replaced has its time ahead of it."""

@@ -17,6 +17,8 @@ from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.table_in_hand import TableInHand
 from keisei.policies.networks import ActorCritic, build_network
+from keisei.policies.random_policy import RandomPolicy
+from keisei.policies.registry import seated_policies
 
 
 class WorkerStopped(Exception):  # noqa: N818  (an order, not an error)
@@ -67,11 +69,14 @@ class SelfPlayWorker:
         return record
 
     def _build_network(self) -> ActorCritic | None:
-        """A game is made also where there is no network: a worker that can't make one must not say it is ready."""
+        """Game and opponents are tried as well: a worker that can't have them must not say that it is ready."""
         spec = self.plan.env.make(batch=1, seed=0).spec
-        if self.plan.model is None or self.plan.central:
-            return None
-        return build_network(self.plan.model, spec, seed=None)
+        network = None
+        if self.plan.model is not None and not self.plan.central:
+            network = build_network(self.plan.model, spec, seed=None)
+        for seating in self.plan.seatings:
+            seated_policies(RandomPolicy(log_probs=False), seating, spec, network)
+        return network
 
     def _play(self, order: Order, waited: float) -> SlabRecord:
         started = time.monotonic()

@@ -38,7 +38,7 @@ class WorkerStatus:
     last_error: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ManagerStatus(Mapping[str, Any]):
     """Readable as attributes and as a mapping: ``status.active_workers`` and ``status["active_workers"]``."""
 
@@ -75,11 +75,11 @@ _NAMES = tuple(field.name for field in fields(ManagerStatus))
 
 
 def queue_info(tables: Sequence[Table], stock: Stock, deliveries: Deliveries) -> dict[str, int]:
-    """Slabs that are being played, free, and at the learner, over all tables."""
+    """Slabs that are being played, free, at the learner, and kept under a lease, over all tables."""
     playing = sum(len(table.orders) for table in tables)
-    free = stock.free_slabs
-    filled = stock.slabs - playing - free - deliveries.leased
-    return {"slabs": stock.slabs, "playing": playing, "free": free, "filled": filled}
+    free, leased = stock.free_slabs, deliveries.leased
+    filled = stock.slabs - playing - free - leased
+    return {"slabs": stock.slabs, "playing": playing, "free": free, "filled": filled, "leased": leased}
 
 
 def worker_statuses(workers: Sequence[Worker], tables: Sequence[Table]) -> tuple[WorkerStatus, ...]:

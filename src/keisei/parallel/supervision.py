@@ -115,15 +115,19 @@ class Supervisor:
             playing = self._tables[worker.orders[0].table]
             playing.note_failure(worker.number, death.reason, death.from_outside)
             place = playing.describe_place()
-        for table in self._tables:
-            if table.worker == worker.number:
-                if death.still_writes:
-                    table.move_orders(self._stock.replace_lost)
-                table.drop_hands()
+        self.hand_on_tables(worker, still_writes=death.still_writes)
         worker.died(death.reason, from_outside=death.from_outside, max_failures=self._max_failures)
         if death.still_writes:
             worker.put_out(death.reason)
         self._tell(worker, death, place)
+
+    def hand_on_tables(self, worker: Worker, *, still_writes: bool) -> None:
+        """A worker is gone; whoever is free plays its tables, but not where it may still write to."""
+        for table in self._tables:
+            if table.worker == worker.number:
+                if still_writes:
+                    table.move_orders(self._stock.replace_lost)
+                table.drop_hands()
 
     def _tell(self, worker: Worker, death: Death, place: str) -> None:
         if worker.state is WorkerState.QUARANTINED:

@@ -90,8 +90,8 @@ class Table:
         )
         self.next_sequence += 1
 
-    def deal(self, worker: int, newest: int) -> list[Order]:
-        """The orders that a worker is to be sent now: all that it has not been given.
+    def deal(self, worker: int, newest: int, most: int) -> list[Order]:
+        """The orders that a worker is to be sent now: all that it has not been given, or as many as it takes.
 
         Old weights are not kept. Orders that outlived theirs, because a collection timed out and the learner went on
         without it, are played with the newest; every transition says which those are.
@@ -100,12 +100,12 @@ class Table:
             raise ParallelError(f"table {self.number} is in the hands of worker {self.worker}")
         is_new_to_it = worker != self.worker
         sent = []
-        for index in range(self.dealt, len(self.orders)):
+        for index in range(self.dealt, min(len(self.orders), self.dealt + most)):
             order = self.orders[index]
             if 0 <= order.version < newest:
                 order = self.orders[index] = replace(order, version=newest)
             sent.append(self._with_start(order, index, is_new_to_it))
-        self.worker, self.dealt, self.moving = worker, len(self.orders), False
+        self.worker, self.dealt, self.moving = worker, self.dealt + len(sent), False
         return sent
 
     def _with_start(self, order: Order, index: int, is_new_to_it: bool) -> Order:
@@ -164,10 +164,24 @@ class Table:
         recent = [failure for failure in self.failures if now - failure.at < FAILURE_WINDOW]
         self.failures = [*recent, TableFailure(worker, now, error)]
 
+    def is_hopeless(self, max_failures: int) -> bool:
+        """Failed under two workers, too often under one that can play other tables, or took too many of them with it:
+        the fault is the table's own."""
+        tried = {failure.worker for failure in self.failures}
+        return len(tried) > 1 or len(self.failures) >= max_failures or self.outside_kills >= OUTSIDE_KILLS
+
+    def describe_failure(self) -> str:
+        """How a hopeless table got there."""
+        tried = sorted({failure.worker for failure in self.failures})
+        if len(tried) > 1:
+            return f"failed under the workers {tried}"
+        if tried and self.outside_kills < OUTSIDE_KILLS:
+            return f"failed {len(self.failures)} times under worker {tried[0]}"
+        return "took one worker after the other with it"
+
     @property
-    def is_hopeless(self) -> bool:
-        """Failed under two workers, or took too many of them with it: the fault is the table's own."""
-        return len({failure.worker for failure in self.failures}) > 1 or self.outside_kills >= OUTSIDE_KILLS
+    def last_error(self) -> str:
+        return self.failures[-1].error if self.failures else "they were killed, perhaps for want of memory"
 
     def snapshot(self, arena: Arena) -> TableSnapshot:
         """The games as they were after the last slab that was handed in. Later states have other slots, so that a

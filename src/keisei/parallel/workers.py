@@ -9,12 +9,14 @@ from enum import Enum
 
 from keisei.experience.slab import SlabRecord
 from keisei.parallel.backends.contract import WorkerHandle
-from keisei.parallel.messages import Order
+from keisei.parallel.messages import Order, OrderKind
 from keisei.parallel.plan import MAX_IN_FLIGHT
 from keisei.parallel.tables import FAILURE_WINDOW, OUTSIDE_KILLS
 
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 5.0
+FORGET_WITH_AN_ORDER = 2
+"""Tables that a worker is told to forget with each order: with all orders in flight, no more than a pipe takes."""
 
 
 class WorkerState(Enum):
@@ -71,6 +73,9 @@ class Worker:
     state: WorkerState = WorkerState.STARTING
     orders: deque[Order] = field(default_factory=deque)
     """Sent and not yet done, oldest first."""
+    stale: list[int] = field(default_factory=list)
+    """Tables that others play now. It is told so with its next orders, a few at a time: a worker that does not read
+    must not have its pipe filled up by those that take its tables over."""
     asks: bool = False
     """Waits for the manager: it makes no step, and is not to blame."""
     is_ready: bool = False
@@ -92,9 +97,9 @@ class Worker:
         return self.handle is not None and self.is_ready and self.state is WorkerState.RUNNING
 
     @property
-    def has_room(self) -> bool:
-        """Is not so far behind that its pipe might fill up."""
-        return len(self.orders) < MAX_IN_FLIGHT
+    def room(self) -> int:
+        """How many orders it may be sent now, so that its pipe never fills up."""
+        return MAX_IN_FLIGHT - len(self.orders)
 
     @property
     def is_due(self) -> bool:
@@ -106,6 +111,7 @@ class Worker:
     def started(self, handle: WorkerHandle) -> None:
         self.handle, self.is_ready, self.started_at = handle, False, time.monotonic()
         self._steps_seen = -1
+        self.stale.clear()
         if self.state is not WorkerState.PAUSED:
             self.state = WorkerState.STARTING
 
@@ -115,11 +121,16 @@ class Worker:
         if self.state is WorkerState.STARTING:
             self.state = WorkerState.RUNNING
 
-    def take(self, orders: list[Order]) -> None:
-        """It was sent these."""
+    def take(self, orders: list[Order]) -> list[Order]:
+        """It is to be sent these; gives them, together with what it may forget."""
         if not self.orders:
             self.watch_anew()  # it rested, and nobody may have looked at it for as long as the learner learned
         self.orders.extend(orders)
+        given = {order.table for order in orders}
+        stale = [table for table in self.stale if table not in given]
+        most = FORGET_WITH_AN_ORDER * len(orders)
+        self.stale = stale[most:]
+        return [*(Order(OrderKind.FORGET, table) for table in stale[:most]), *orders]
 
     def played(self, record: SlabRecord, episodes: int) -> None:
         self.orders.popleft()

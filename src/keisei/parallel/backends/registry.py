@@ -39,6 +39,8 @@ def make_backend(
     name: str, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
 ) -> Backend:
     """The backend of a name, whose workers play in this arena."""
+    if name not in _REGISTERED:
+        raise ConfigError(f"there is no backend {name!r}; the backends are {', '.join(_REGISTERED)}")
     module, _, attribute = _REGISTERED[name].partition(":")
     backend: Backend = getattr(import_module(module), attribute)(arena, weights, start_method)
     return backend
