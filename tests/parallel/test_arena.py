@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from games_for_tests import digests, keisei_mappings, manager_of, pids_of
 
+from keisei.errors import SharedMemoryError
 from keisei.experience.schema import SlabShape
+from keisei.parallel import arena
 from keisei.parallel.arena import Arena, ArenaSize
 from keisei.parallel.config import MAX_WORKERS, EnvConfig
 
@@ -88,3 +90,19 @@ def test_there_are_so_many_slabs_and_no_more() -> None:
         with pytest.raises(IndexError, match=f"slabs 0 … 2, and no slab {index}"):
             arena.slab(index)
     arena.close()
+
+
+def test_slabs_that_would_not_fit_into_what_is_left_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any worker starts, and by what the mode keeps in use: in rounds, one slab of each table."""
+    settings = {"backend": "inline", "tables": 4, "games": 16, "horizon": 64, "queue_maxsize": 8}
+    with manager_of(**settings) as manager:
+        one = int(manager.bytes_per_transition * manager.slab_transitions)
+    monkeypatch.setattr(arena, "free_memory", lambda: 4 * one)
+    manager_of(**settings)
+    with pytest.raises(SharedMemoryError, match=r"32 slabs of 64 steps x 16 games take .* a shorter horizon"):
+        manager_of(**settings, mode="async")
+    monkeypatch.setattr(arena, "free_memory", lambda: 4 * one - 1)
+    with pytest.raises(SharedMemoryError, match="4 slabs of 64 steps x 16 games"):
+        manager_of(**settings)
+    monkeypatch.setattr(arena, "free_memory", lambda: None)
+    manager_of(**settings)

@@ -10,10 +10,12 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from keisei.errors import SharedMemoryError
 from keisei.experience.memory import SharedBlock, aligned
-from keisei.experience.schema import SlabShape
+from keisei.experience.schema import SlabShape, bytes_per_transition
 from keisei.experience.slab import Slab, slab_layout
 from keisei.games.contract import Array
+from keisei.machine.memory import free_memory
 from keisei.parallel.config import MAX_WORKERS
 
 _LENGTH = struct.Struct("<Q")
@@ -46,6 +48,18 @@ class ArenaSize:
     @property
     def nbytes(self) -> int:
         return MAX_WORKERS * _CONTROL_BYTES + self.slabs * self.slab_bytes + self.slots * self.slot_bytes
+
+
+def demand_memory(shape: SlabShape, slabs: int) -> None:
+    """Refuse to begin where so many slabs in use would not fit into the memory that is left. The block itself takes
+    pages only as they are written, so a system that is short of them would end a worker hours later."""
+    needed, free = int(bytes_per_transition(shape) * shape.transitions) * slabs, free_memory()
+    if free is not None and needed > free:
+        raise SharedMemoryError(
+            f"{slabs} slabs of {shape.steps} steps x {shape.games} games take {needed / 2**20:,.0f} MB, and "
+            f"{free / 2**20:,.0f} MB are left; fewer tables, fewer games, a shorter horizon or a smaller queue_maxsize "
+            f"take less"
+        )
 
 
 class Arena:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from keisei.errors import ParallelError
 from keisei.experience.schema import SlabShape
 from keisei.games.contract import Game
-from keisei.parallel.arena import Arena, ArenaSize
+from keisei.parallel.arena import Arena, ArenaSize, demand_memory
 from keisei.parallel.backends import make_backend
 from keisei.parallel.communication import WorkerCommunicator
 from keisei.parallel.config import ParallelConfig
@@ -57,6 +57,8 @@ class PlayParts:
         # A thread that hangs keeps what it had in hand. Processes can be ended.
         reserve = count * config.queue_maxsize if config.backend == "thread" else 0
         shape = SlabShape.of(game.spec, config.horizon, config.games)
+        # In rounds, a table has one slab in use.
+        demand_memory(shape, leased_slabs + count * (config.queue_maxsize if config.mode == "async" else 1))
         arena = Arena(ArenaSize.of(shape, slabs + reserve, Stock.slots(slabs, reserve, count)))
         stock = Stock(slabs, reserve, count)
         tables = [Table(number, config.games, plan.seed) for number in range(count)]
