@@ -11,6 +11,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from keisei.games.contract import GameSpec
+from keisei.machine.torch_threads import single_threaded
 from keisei.policies.networks import ModelConfig, build_network
 
 __all__ = ["OPERATIONS_PER_PART", "ROWS_PER_PART", "fitting_parts"]
@@ -32,7 +33,8 @@ def operations_per_row(model: ModelConfig, spec: GameSpec) -> float:
     """Floating-point operations of the network's forward pass for one position."""
     network = build_network(model, spec, 0).eval()
     rows = torch.zeros(_PROBE, *spec.observation.shape, dtype=torch.float32)
-    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
+    # On one thread: a pool of threads would stay, and a process that is forked later would wait for it for ever.
+    with single_threaded(), torch.inference_mode(), FlopCounterMode(display=False) as counter:
         network(rows)
     operations: int = counter.get_total_flops()
     return operations / _PROBE
