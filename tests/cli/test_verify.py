@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,23 @@ from typer.testing import CliRunner
 from keisei.cli.main import app
 from keisei.proving import same_weights
 
-SMALL = ["verify", "--game", "tictactoe", "--workers", "2", "--games", "4", "--rounds", "2"]
+SMALL = [
+    "verify",
+    "--game",
+    "tictactoe",
+    "--workers",
+    "1,2",
+    "--tables",
+    "3",
+    "--games",
+    "4",
+    "--rounds",
+    "3",
+]
+RUNS = [
+    *((backend, workers) for backend in ("inline", "thread", "process") for workers in ("1", "2")),
+    ("crew changes", "2, 3, 2"),
+]
 
 COIN = '''
 """Tic-tac-toe in which a coin that nobody knows of decides who begins."""
@@ -33,11 +50,19 @@ class Coin(TicTacToe):
 def test_equal_digests_are_exit_code_0() -> None:
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, SMALL)
     assert result.exit_code == 0, result.output
-    head, *rows = result.stdout.splitlines()[:4]
-    assert head.split() == ["Backend", "Rounds", "Transitions", "Seconds", "Digest"]
-    assert [row.split()[0] for row in rows] == ["inline", "thread", "process"]
+    head, *rows = result.stdout.splitlines()[: len(RUNS) + 1]
+    assert head.split() == ["Backend", "Workers", "Rounds", "Transitions", "Seconds", "Digest"]
+    assert [tuple(re.split(r"\s{2,}", row)[:2]) for row in rows] == RUNS
     assert len({row.split()[-1] for row in rows}) == 1
     assert "OK: all digests are equal." in result.stdout
+
+
+def test_the_disturbed_run_says_what_happened_to_it() -> None:
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [*SMALL, "--kills", "3"])
+    assert result.exit_code == 0, result.output
+    told = re.search(r"of which (\d+) were killed and 0 stopped, (\d+) of them just when", result.stdout)
+    assert told is not None, result.stdout
+    assert int(told[1]) == 3 >= int(told[2])
 
 
 def test_kills_and_json() -> None:
@@ -48,7 +73,8 @@ def test_kills_and_json() -> None:
     assert report["first_difference"] == {}
     disturbed = report["runs"][-1]
     assert disturbed["backend"] == "disturbed"
-    assert disturbed["kills"] + disturbed["stops"] == 3
+    assert disturbed["kills"] + disturbed["stops"] == 3 >= disturbed["heirs"]
+    assert [(run["backend"], run["workers"]) for run in report["runs"]] == [*RUNS, ("disturbed", "2")]
     assert {run["rounds"] for run in report["runs"]} == {disturbed["rounds"]}
 
 
@@ -57,7 +83,14 @@ def test_different_digests_are_exit_code_1(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.syspath_prepend(tmp_path)
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [*SMALL, "--game", "hidden_coin:Coin", "--random"])
     assert result.exit_code == 1, result.output
-    assert "DIFFERENT: thread differs from inline from round 1 on" in result.stdout
+    assert "DIFFERENT: inline with 2 differs from inline with 1 from round 1 on" in result.stdout
+
+
+@pytest.mark.parametrize("workers", ["0", "1,", "two", "1,65", "", "1.5", "1;2"])
+def test_numbers_of_workers_are_read_or_refused(workers: str) -> None:
+    result = CliRunner().invoke(app, ["verify", "--workers", workers])
+    assert result.exit_code == 2
+    assert "--workers takes numbers from 1 to 64, such as 1,2,3" in result.stderr
 
 
 def test_an_unknown_game_is_exit_code_2() -> None:
@@ -68,7 +101,14 @@ def test_an_unknown_game_is_exit_code_2() -> None:
 
 # Training
 
-TRAINING = ["verify", "--training", "--rounds", "2", "--kills", "0"]
+TRAINING = ["verify", "--training", "--workers", "1,2", "--rounds", "2", "--kills", "0"]
+WAYS = [
+    *RUNS[:-1],
+    ("workers killed", "2"),
+    ("crew changes", "2, 3, 2"),
+    ("stopped", "1, 2"),
+    ("trainer killed", "2"),
+]
 
 
 @pytest.fixture
@@ -81,10 +121,9 @@ def nobody_kills_the_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_equal_weights_are_exit_code_0() -> None:
     result = CliRunner().invoke(app, [*TRAINING, "--game", "tictactoe", "--games", "4"])
     assert result.exit_code == 0, result.output
-    head, *rows = result.stdout.splitlines()[:7]
-    assert head.split() == ["Run", "Times", "Updates", "Transitions", "Seconds", "Digest"]
-    names = ["inline", "thread", "process", "workers killed", "stopped", "trainer killed"]
-    assert all(row.startswith(name) for row, name in zip(rows, names, strict=True))
+    head, *rows = result.stdout.splitlines()[: len(WAYS) + 1]
+    assert head.split() == ["Run", "Workers", "Times", "Updates", "Transitions", "Seconds", "Digest"]
+    assert [tuple(re.split(r"\s{2,}", row)[:2]) for row in rows] == WAYS
     assert len({row.split()[-1] for row in rows}) == 1
     assert all(len(row) <= 80 for row in rows)
     assert "OK: all digests are equal." in result.stdout
@@ -107,7 +146,7 @@ def test_different_weights_are_exit_code_1(tmp_path: Path, monkeypatch: pytest.M
     assert result.exit_code == 1, result.output
     report = json.loads(result.stdout)
     assert report["same"] is False
-    assert report["differences"] == ["thread", "process", "workers killed", "stopped", "trainer killed"]
+    assert report["differences"] == [f"{name} with {workers}" for name, workers in WAYS[1:]]
     assert {run["updates"] for run in report["runs"]} == {2}
 
 
@@ -116,8 +155,8 @@ def test_different_weights_are_exit_code_1(tmp_path: Path, monkeypatch: pytest.M
     [
         (["--training", "--central"], "--central means nothing with --training"),
         (
-            ["--training", "--config", "tictactoe-ppo", "--workers", "3"],
-            "--workers means nothing with --config",
+            ["--training", "--config", "tictactoe-ppo", "--tables", "3"],
+            "--tables means nothing with --config",
         ),
         (["--config", "tictactoe-ppo"], "--config means nothing without --training"),
         (["--training", "--config", "tictactoe-pop"], "did you mean 'tictactoe-ppo'"),

@@ -20,7 +20,11 @@ from keisei.proving.disturbance import Disturber, Toll
 from keisei.proving.same_experience import PlannedWeights, Reference, Run, VerifySettings, slab_digest, verify
 from keisei.proving.soak import Leftovers, SoakReport, SoakSettings, soak
 
-SMALL = VerifySettings(game="tictactoe", workers=2, games=4, rounds=3, hidden_dim=16)
+SMALL = VerifySettings(game="tictactoe", tables=3, games=4, workers=(1, 2), rounds=3, hidden_dim=16)
+RUNS = [
+    *(f"{backend} with {workers}" for backend in ("inline", "thread", "process") for workers in (1, 2)),
+    "crew changes with 2, 3, 2",
+]
 
 DICE = '''
 """Tic-tac-toe in which a coin that nobody knows of decides who begins."""
@@ -47,22 +51,23 @@ def hidden_dice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run_of(*digests: str) -> Run:
-    return Run("a run", 10, 1.0, digests)
+    return Run("a run", "2", 10, 1.0, digests)
 
 
 def same(ours: Mapping[str, torch.Tensor], theirs: Mapping[str, torch.Tensor]) -> bool:
     return all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_all_backends_agree() -> None:
+def test_all_places_and_numbers_of_workers_agree() -> None:
     seen: list[tuple[str, int, int]] = []
     report = verify(SMALL, lambda *progress: seen.append(progress))
     assert report.same
-    assert [run.name for run in report.runs] == ["inline", "thread", "process"]
+    assert [run.title for run in report.runs] == RUNS
     assert {run.digest for run in report.runs} == {report.runs[0].digest}
-    assert [len(set(run.digests)) for run in report.runs] == [3, 3, 3]
-    assert report.runs[0].transitions == 3 * 2 * 4 * 32
-    assert seen[-1] == ("process", 3, 3)
+    assert {len(set(run.digests)) for run in report.runs} == {3}
+    assert {run.transitions for run in report.runs} == {3 * 3 * 4 * 32}
+    assert ("process, 2", 3, 3) in seen
+    assert seen[-1] == ("crew changes", 3, 3)
 
 
 def test_other_seeds_and_weights_give_other_digests() -> None:
@@ -84,7 +89,7 @@ def test_central_inference_agrees() -> None:
 def test_hidden_randomness_is_found(hidden_dice: str) -> None:
     report = verify(replace(SMALL, game=hidden_dice, rounds=2))
     assert not report.same
-    assert report.differences == {"thread": 1, "process": 1}
+    assert report.differences == dict.fromkeys(RUNS[1:], 1)
 
 
 def test_killed_and_stopped_workers_leave_no_trace() -> None:
@@ -94,13 +99,14 @@ def test_killed_and_stopped_workers_leave_no_trace() -> None:
     assert disturbed.toll is not None
     assert disturbed.toll.strikes == 8
     assert len(disturbed.toll.recoveries) + disturbed.toll.interrupted == 8
+    assert 0 <= disturbed.toll.heirs <= 8
     assert disturbed.restarts >= 8
     assert len(report.runs[0].digests) == len(disturbed.digests) >= 3
 
 
 def test_hidden_randomness_is_found_after_kills(hidden_dice: str) -> None:
     report = verify(replace(SMALL, game=hidden_dice, kills=1))
-    assert report.differences["disturbed"] == 1
+    assert report.differences["disturbed with 2"] == 1
 
 
 def test_the_first_difference_is_named() -> None:
@@ -111,21 +117,21 @@ def test_the_first_difference_is_named() -> None:
 
 
 def test_weights_are_known_in_advance() -> None:
-    model = SMALL.manager("inline").model
+    model = SMALL.manager("inline", 2).model
     assert model is not None
     weights = PlannedWeights(model, seed=3)
     assert same(weights.of(1), model.state_dict())
     assert same(weights.of(4), PlannedWeights(model, seed=3).of(4))
     assert not same(weights.of(4), weights.of(5))
     assert not same(weights.of(4), PlannedWeights(model, seed=4).of(4))
-    with SMALL.manager("inline") as manager:
+    with SMALL.manager("inline", 2) as manager:
         assert weights.publish(manager) == manager.version == 2
         assert manager.model is not None
         assert same(manager.model.state_dict(), weights.of(2))
 
 
 def test_the_reference_plays_every_slab_again_with_its_weights_and_epoch() -> None:
-    with SMALL.manager("inline") as manager, SMALL.manager("inline") as other:
+    with SMALL.manager("inline", 2) as manager, SMALL.manager("inline", 2) as other:
         assert manager.model is not None
         weights = PlannedWeights(manager.model, SMALL.seed)
         reference = Reference(other, weights)
@@ -141,7 +147,7 @@ def test_the_reference_plays_every_slab_again_with_its_weights_and_epoch() -> No
 def audited(*steps: int, spoil: bool = False) -> Findings:
     """What an audit finds where these rounds of six arrive, in this order."""
     findings = Findings()
-    manager = SMALL.manager("inline", use_shared_memory=False)
+    manager = SMALL.manager("inline", 2, use_shared_memory=False)
     with manager, Checker(SMALL, findings) as checker:
         rounds = [manager.collect_experiences() for _ in range(6)]
         audit = Audit(manager, checker, findings)
@@ -164,30 +170,30 @@ def with_another_action(experiences: Experiences) -> Experiences:
 def test_an_audit_of_all_slabs_finds_nothing() -> None:
     findings = audited(0, 1, 2, 3, 4, 5)
     assert (findings.lost, findings.duplicated, findings.corrupted) == (0, 0, 0)
-    assert findings.slabs == 12
-    assert findings.transitions == 12 * 4 * 32
+    assert findings.slabs == 18
+    assert findings.transitions == 18 * 4 * 32
 
 
 def test_an_audit_finds_what_is_lost_at_the_end() -> None:
     findings = audited(0, 1, 2, 3)
-    assert findings.lost == 4
-    assert "slabs 4 to 5 of worker 0 never came" in findings.complaints
+    assert findings.lost == 6
+    assert "slabs 4 to 5 of table 0 never came" in findings.complaints
 
 
 def test_an_audit_finds_what_comes_twice() -> None:
     findings = audited(0, 1, 1, 2, 3, 4, 5)
-    assert (findings.lost, findings.duplicated, findings.corrupted) == (0, 2, 0)
+    assert (findings.lost, findings.duplicated, findings.corrupted) == (0, 3, 0)
 
 
 def test_an_audit_finds_other_content() -> None:
     findings = audited(0, 1, 2, 3, 4, 5, spoil=True)
     assert (findings.lost, findings.duplicated, findings.corrupted) == (0, 0, 1)
-    assert "slab 2 of worker 0" in findings.complaints[0]
+    assert "slab 2 of table 0, played by worker" in findings.complaints[0]
 
 
 def test_an_audit_finds_a_wrong_checksum() -> None:
     findings = Findings()
-    manager = SMALL.manager("inline", use_shared_memory=False)
+    manager = SMALL.manager("inline", 2, use_shared_memory=False)
     with manager, Checker(SMALL, findings) as checker:
         experiences = manager.collect_experiences()
         experiences.slabs[1].slab.reward[:] = np.float32(7)
@@ -198,9 +204,9 @@ def test_an_audit_finds_a_wrong_checksum() -> None:
 
 def test_an_error_in_the_checking_process_reaches_the_caller() -> None:
     checker = Checker(SMALL, Findings())
-    with SMALL.manager("inline") as manager:
+    with SMALL.manager("inline", 2) as manager:
         record = manager.collect_experiences().slabs[0].record
-    assert checker.offer(replace(record, worker=99), "a digest")
+    assert checker.offer(replace(record, version=-7), "a digest")
     with pytest.raises(ParallelError, match="could not be played again"), checker:
         pass
 
@@ -208,7 +214,12 @@ def test_an_error_in_the_checking_process_reaches_the_caller() -> None:
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_soak_finds_nothing_and_leaves_nothing(mode: str) -> None:
     settings = SoakSettings(
-        game="connect-four", workers=2, games=4, duration=6, modes=("sync" if mode == "sync" else "async",)
+        game="connect-four",
+        tables=3,
+        workers=2,
+        games=4,
+        duration=6,
+        modes=("sync" if mode == "sync" else "async",),
     )
     shares: list[float] = []
     report = soak(settings, lambda share, toll, findings: shares.append(share))
@@ -225,7 +236,7 @@ def test_a_soak_finds_nothing_and_leaves_nothing(mode: str) -> None:
 
 def test_a_soak_can_be_interrupted() -> None:
     interrupted = threading.Event()
-    settings = SoakSettings(game="tictactoe", workers=1, games=4, duration=300, modes=("async",))
+    settings = SoakSettings(game="tictactoe", tables=2, workers=1, games=4, duration=300, modes=("async",))
     report = soak(settings, lambda share, toll, findings: interrupted.set(), interrupted)
     assert report.interrupted
     assert report.ok, report
@@ -249,14 +260,14 @@ def test_anything_wrong_fails_a_soak(wrong: dict[str, Findings | Leftovers]) -> 
 
 
 def test_recovery_times_are_summed_up() -> None:
-    toll = Toll(recoveries=[0.1] * 50 + [0.3] * 49 + [9.0]) + Toll(kills=1)
+    toll = Toll(heirs=2, recoveries=[0.1] * 50 + [0.3] * 49 + [9.0]) + Toll(kills=1, heirs=1)
     report = SoakReport(1.0, toll, 0, 0, 0, Findings(), Leftovers(0, 0, 0), 0, 0, False)
     assert report.recovery_median == pytest.approx(0.2)
     assert report.recovery_p99 == 0.3
-    assert toll.kills == 1
+    assert (toll.kills, toll.heirs) == (1, 3)
 
 
 def test_a_disturber_tells_of_its_own_error() -> None:
     nobody: list[Any] = [None]
-    with pytest.raises(ParallelError, match="disturbs workers failed"), Disturber(nobody, every=0.01):
+    with pytest.raises(ParallelError, match="disturbs workers failed"), Disturber(nobody, [], every=0.01):
         time.sleep(0.2)

@@ -36,9 +36,10 @@ def soak(
     kill_every: Annotated[
         float, typer.Option(min=0.01, help="Seconds between two strikes, on average.")
     ] = 0.1,
-    workers: Annotated[int, typer.Option(min=1, max=64)] = 4,
+    tables: Annotated[int, typer.Option(min=1, max=512, help="Tables of games.")] = 6,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Who play them.")] = 4,
     game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = DEFAULT_GAME,
-    games: Annotated[int, typer.Option(min=1, help="Games in each worker.")] = 16,
+    games: Annotated[int, typer.Option(min=1, help="Games of each table.")] = 16,
     mode: Annotated[SoakMode, typer.Option(help="How to collect; `both` halves the time.")] = SoakMode.BOTH,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
@@ -56,8 +57,8 @@ def soak(
         SoakMode.BOTH: ("sync", "async"),
     }
     settings = room.SoakSettings(
-        game=game, workers=workers, games=games, duration=duration, kill_every=kill_every, modes=modes[mode],
-        seed=seed,
+        game=game, tables=tables, workers=workers, games=games, duration=duration, kill_every=kill_every,
+        modes=modes[mode], seed=seed,
     )  # fmt: skip
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with (
@@ -120,6 +121,7 @@ def _lines(report: SoakReport) -> Iterator[tuple[str, str, bool | None]]:
     yield "seconds", f"{report.seconds:.1f}", None
     yield "killed", f"{toll.kills}", None
     yield "stopped", f"{toll.stops}", None
+    yield "hit as heirs", f"{toll.heirs}, just when they had been given another's table", None
     yield (
         "recoveries",
         f"{len(toll.recoveries)}, and {toll.interrupted} killed again before their first step",
@@ -157,6 +159,7 @@ def _as_json(report: SoakReport) -> dict[str, object]:
         "seconds": round(report.seconds, 3),
         "kills": toll.kills,
         "stops": toll.stops,
+        "heirs": toll.heirs,
         "recoveries": len(toll.recoveries),
         "killed_again_before_first_step": toll.interrupted,
         "restarts": report.restarts,

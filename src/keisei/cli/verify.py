@@ -1,4 +1,4 @@
-"""``keisei verify``: the same experience, or the same weights, bit for bit, on every backend and whatever befalls."""
+"""``keisei verify``: the same experience, or the same weights, bit for bit, wherever and by how many it is played."""
 
 from __future__ import annotations
 
@@ -20,19 +20,24 @@ from keisei.errors import ConfigError
 from keisei.games.registry import DEFAULT_GAME
 
 if TYPE_CHECKING:
+    from keisei.proving.disturbance import Toll
     from keisei.proving.same_experience import Observer, Run, VerifyReport, VerifySettings
     from keisei.proving.same_weights import TrainingReport
     from keisei.training.settings import TrainConfig
 
-SHOWN_DIGITS = 24
+MOST_WORKERS = 64
+SHOWN_DIGITS = 16
 """Of the 64 of a digest of weights, so that the table fits a terminal; --json has all of them."""
 
 
 def verify(
     ctx: typer.Context,
     game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = DEFAULT_GAME,
-    workers: Annotated[int | None, typer.Option(min=1, max=64, help="4; 2 with --training.")] = None,
-    games: Annotated[int, typer.Option(min=1, help="Games in each worker.")] = 16,
+    workers: Annotated[str, typer.Option(help="How many workers, run by run: 1,2,3,5.")] = "1,2,3",
+    tables: Annotated[
+        int | None, typer.Option(min=1, max=512, help="Tables of games. 5; 3 with --training.")
+    ] = None,
+    games: Annotated[int, typer.Option(min=1, help="Games of each table.")] = 16,
     rounds: Annotated[
         int | None,
         typer.Option(min=1, help="Collections; the weights change after each. 20; 4 with --training."),
@@ -54,30 +59,41 @@ def verify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Compare what inline, thread and process workers collect. Exit code 1 where it differs.
+    """Compare what workers collect: inline, in threads and in processes, one or several, and while they come and go.
+    Exit code 1 where it differs.
 
     With --training, compare what is learned from it, also where the run is stopped and resumed, and where workers
     and the trainer itself are killed.
     """
     # Workers that die are the point of it here; those that are given up still are worth a line.
     logging.getLogger("keisei.parallel").setLevel(logging.ERROR)
+    counts = _worker_counts(workers)
     if training:
         _refuse(ctx, ("network", "stops", "central"), "with --training")
         if config is not None:
-            _refuse(ctx, ("game", "workers", "games", "seed"), "with --config, whose settings are taken")
-        settings = _training_config(config, game, workers or 2, games, seed)
-        same = _verify_training(settings, rounds or 4, 4 if kills is None else kills, as_json)
+            _refuse(ctx, ("game", "tables", "games", "seed"), "with --config, whose settings are taken")
+        settings = _training_config(config, game, tables or 3, games, seed)
+        same = _verify_training(settings, counts, rounds or 4, 4 if kills is None else kills, as_json)
     else:
         _refuse(ctx, ("config",), "without --training")
         from keisei.proving.same_experience import VerifySettings
 
         collected = VerifySettings(
-            game=game, workers=workers or 4, games=games, rounds=rounds or 20, seed=seed, network=network,
-            central=central, kills=kills or 0, stops=stops,
+            game=game, tables=tables or 5, games=games, workers=counts, rounds=rounds or 20, seed=seed,
+            network=network, central=central, kills=kills or 0, stops=stops,
         )  # fmt: skip
         same = _verify_collection(collected, as_json)
     if not same:
         raise typer.Exit(1)
+
+
+def _worker_counts(text: str) -> tuple[int, ...]:
+    """What ``--workers`` says: numbers with commas between them."""
+    parts = [part.strip() for part in text.split(",")]
+    counts = tuple(int(part) for part in parts if part.isdecimal() and 1 <= int(part) <= MOST_WORKERS)
+    if len(counts) < len(parts):
+        raise ConfigError(f"--workers takes numbers from 1 to {MOST_WORKERS}, such as 1,2,3; got {text!r}")
+    return counts
 
 
 def _refuse(ctx: typer.Context, options: Iterable[str], when: str) -> None:
@@ -99,20 +115,22 @@ def _verify_collection(settings: VerifySettings, as_json: bool) -> bool:
     return report.same
 
 
-def _training_config(target: str | None, game: str, workers: int, games: int, seed: int) -> TrainConfig:
+def _training_config(target: str | None, game: str, tables: int, games: int, seed: int) -> TrainConfig:
     from keisei.proving.same_weights import small_config
     from keisei.training.presets import find_source
 
     if target is None:
-        return small_config(game, workers, games, seed)
+        return small_config(game, tables, games, seed)
     return find_source(target, Path("runs")).config()
 
 
-def _verify_training(config: TrainConfig, updates: int, kills: int, as_json: bool) -> bool:
+def _verify_training(
+    config: TrainConfig, workers: tuple[int, ...], updates: int, kills: int, as_json: bool
+) -> bool:
     from keisei.proving.same_weights import verify_training
 
     with _progress() as observe:
-        report = verify_training(config, updates=updates, kills=kills, observe=observe)
+        report = verify_training(config, workers=workers, updates=updates, kills=kills, observe=observe)
     if as_json:
         typer.echo(json.dumps(_training_as_json(report), indent=2))
     else:
@@ -136,36 +154,42 @@ def _progress() -> Iterator[Observer]:
 
 
 def _print(report: VerifyReport) -> None:
-    table = _table("Backend", "Rounds", "Transitions", "Seconds")
+    table = _table("Backend", "Workers", "Rounds", "Transitions", "Seconds")
     for run in report.runs:
-        numbers = (str(len(run.digests)), f"{run.transitions:,}", f"{run.seconds:.1f}")
-        table.add_row(run.name, *numbers, _digest(run.digest, run.name in report.differences))
+        numbers = (run.workers, str(len(run.digests)), f"{run.transitions:,}", f"{run.seconds:.1f}")
+        table.add_row(run.name, *numbers, _digest(run.digest, run.title in report.differences))
     console = Console(highlight=False)
     console.print(table)
     for run in report.runs:
         if run.toll is not None:
-            console.print(
-                f"\n{run.name}: in processes, of which {run.toll.kills} were killed and {run.toll.stops} stopped; "
-                f"{run.restarts} restarts"
-            )
+            console.print(f"\n{_disturbance(run, run.toll)}", soft_wrap=True)
     lines = [
-        f"{name} differs from {report.runs[0].name} from round {number} on"
+        f"{name} differs from {report.runs[0].title} from round {number} on"
         for name, number in report.differences.items()
     ]
-    console.print(_verdict(lines))
+    console.print(_verdict(lines), soft_wrap=True)
+
+
+def _disturbance(run: Run, toll: Toll) -> str:
+    """What happened to the workers of a run."""
+    return (
+        f"{run.name}: in processes, of which {toll.kills} were killed and {toll.stops} stopped, "
+        f"{toll.heirs} of them just when they had been given another's table; {run.restarts} restarts"
+    )
 
 
 def _print_training(report: TrainingReport) -> None:
-    table = _table("Run", "Times", "Updates", "Transitions", "Seconds")
+    table = _table("Run", "Workers", "Times", "Updates", "Transitions", "Seconds")
     for run in report.runs:
         times = str(run.times) if run.times else ""
-        numbers = (times, str(run.updates), f"{run.transitions:,}", f"{run.seconds:.1f}")
+        numbers = (run.workers, times, str(run.updates), f"{run.transitions:,}", f"{run.seconds:.1f}")
         digest = run.digest[:SHOWN_DIGITS]
-        table.add_row(run.name, *numbers, _digest(digest, run.name in report.differences))
+        table.add_row(run.name, *numbers, _digest(digest, run.title in report.differences))
     console = Console(highlight=False)
     console.print(table)
-    first = report.runs[0].name
-    console.print(_verdict([f"{name} differs from {first}" for name in report.differences]))
+    first = report.runs[0].title
+    verdict = _verdict([f"{name} differs from {first}" for name in report.differences])
+    console.print(verdict, soft_wrap=True)
 
 
 def _table(what: str, *numbers: str) -> Table:
@@ -198,13 +222,19 @@ def _as_json(report: VerifyReport) -> dict[str, object]:
 def _run_as_json(run: Run) -> dict[str, object]:
     figures: dict[str, object] = {
         "backend": run.name,
+        "workers": run.workers,
         "rounds": len(run.digests),
         "transitions": run.transitions,
         "seconds": round(run.seconds, 3),
         "digest": run.digest,
     }
     if run.toll is not None:
-        figures |= {"kills": run.toll.kills, "stops": run.toll.stops, "restarts": run.restarts}
+        figures |= {
+            "kills": run.toll.kills,
+            "stops": run.toll.stops,
+            "heirs": run.toll.heirs,
+            "restarts": run.restarts,
+        }
     return figures
 
 
