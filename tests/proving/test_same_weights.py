@@ -13,7 +13,8 @@ from keisei.proving import same_weights
 from keisei.proving.same_weights import TrainedRun, TrainingReport, small_config, verify_training
 from keisei.runs.directory import RunDirectory
 
-WAYS = ["inline", "thread", "process", "workers killed", "stopped", "trainer killed"]
+WAYS = ["inline", "inline", "thread", "thread", "process", "process"]
+DISTURBED = ["workers killed", "crew changes", "stopped", "trainer killed"]
 
 
 def test_all_ways_come_to_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,12 +23,16 @@ def test_all_ways_come_to_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> N
     config = small_config("tictactoe", games=4)
     report = verify_training(
         config,
+        workers=(1, 3),
         updates=3,
         kills=2,
         observe=lambda name, done, total: seen.setdefault(name, []).append((done, total)),
     )
     assert report.same, report
-    assert [run.name for run in report.runs] == WAYS == list(seen)
+    assert [run.name for run in report.runs] == WAYS + DISTURBED
+    titles = [f"{run.name}, {run.workers}" for run in report.runs[: len(WAYS)]]
+    assert titles == ["inline, 1", "inline, 3", "thread, 1", "thread, 3", "process, 1", "process, 3"]
+    assert list(seen) == titles + DISTURBED
     assert {run.updates for run in report.runs} == {3}
     assert {run.transitions for run in report.runs} == {3 * config.rollout}
     assert len({run.digest for run in report.runs}) == 1
@@ -35,7 +40,7 @@ def test_all_ways_come_to_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> N
     assert times["inline"] == times["thread"] == times["process"] == 0
     assert times["stopped"] == 3
     assert times["trainer killed"] <= 1
-    assert seen["inline"] == seen["stopped"] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert seen["inline, 1"] == seen["stopped"] == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.slow
@@ -48,12 +53,12 @@ def test_shogi_with_many_kills() -> None:
 
 
 def test_what_differs_is_named() -> None:
-    first = TrainedRun("inline", 4, 1024, 0.5, "aaaa")
+    first = TrainedRun("inline", "2", 4, 1024, 0.5, "aaaa")
     same = TrainingReport((first, replace(first, name="thread", seconds=9.0)))
     other = TrainingReport((first, replace(first, name="thread"), replace(first, name="stopped", digest="b")))
     assert same.same
     assert not other.same
-    assert other.differences == ["stopped"]
+    assert other.differences == ["stopped with 2"]
 
 
 @pytest.mark.parametrize("setting", ["parallel.mode=async", "parallel.scaling=auto"])
