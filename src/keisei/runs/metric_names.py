@@ -26,7 +26,7 @@ ENTROPY_LOSS = _named("train/entropy_loss", "minus the entropy of the policy")
 APPROX_KL = _named("train/approx_kl", "how far the policy moved in the update")
 CLIP_FRACTION = _named("train/clip_fraction", "share of decisions whose probability ratio was clipped")
 EXPLAINED_VARIANCE = _named(
-    "train/explained_variance", "share of the returns' variance that the values foretell"
+    "train/explained_variance", "share of the returns' variance that the values predict"
 )
 LEARNING_RATE = _named("train/learning_rate", "step size of the optimiser")
 GRADIENT_STEPS = _named("train/gradient_steps", "steps of the optimiser in the update")
