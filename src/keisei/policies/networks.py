@@ -1,7 +1,7 @@
 """Networks with two heads: what to play, and what a position is worth.
 
-``build_network`` makes one from settings and a game; a network of one's own is named as ``module:Class`` and
-is an ``ActorCritic`` whose constructor takes the settings and the game's spec.
+``build_network`` makes one from settings and a game. A network of your own is named as ``module:Class``. It is an
+``ActorCritic`` whose constructor takes the settings and the game's spec.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ __all__ = ["MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"]
 
 
 class ModelConfig(Settings):
-    """What the learner's network looks like."""
+    """The learner's network."""
 
     network: str = "auto"
-    """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), or the class
-    of a network of your own as module:Class. ``auto`` takes slim for boards, and mlp for observations that are no
-    planes or where hidden_dim or num_layers is named."""
+    """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), or your own
+    class as module:Class. ``auto`` takes slim for boards. It takes mlp for other observations, or if hidden_dim or
+    num_layers is set."""
     hidden_dim: Annotated[int, Field(ge=1, le=65536)] = 512
     """Width of each hidden layer of mlp and gather."""
     num_layers: Annotated[int, Field(ge=1, le=64)] = 2
-    """Hidden layers of mlp and gather."""
+    """Number of hidden layers of mlp and gather."""
     channels: Annotated[int, Field(ge=1, le=4096)] = 32
-    """Width of residual and slim."""
+    """Channels of residual and slim."""
     blocks: Annotated[int, Field(ge=1, le=256)] = 2
-    """Depth of residual and slim: blocks of two convolutions each."""
+    """Residual blocks of residual and slim, with two convolutions each."""
     squeeze_excitation: bool = False
-    """Let each residual block weigh its channels by what the whole board looks like."""
+    """Scale the channels of each residual block by a summary of the whole board (network residual)."""
     policy_head: Literal["auto", "planes", "linear"] = "auto"
-    """How residual and slim make their logits: as planes, for games in which action = kind · squares +
-    square, or by a linear layer, which fits any game. ``auto`` takes planes where they are known to fit."""
+    """How residual and slim compute their logits: as planes, for games in which action = kind · squares + square, or by
+    a linear layer, which fits any game. ``auto`` takes planes if the game says that they fit."""
     input_dim: Annotated[int, Field(ge=1)] | None = None
-    """Numbers in one observation, all axes together; the game knows it, so it may be left out."""
+    """Numbers in one observation, all axes together. The game knows it, so it may be left out."""
     action_dim: Annotated[int, Field(ge=1)] | None = None
-    """Number of actions; the game knows it, so it may be left out."""
+    """Number of actions. The game knows it, so it may be left out."""
 
     def resolved(self, spec: GameSpec) -> ModelConfig:
-        """With the name of a network in place of ``auto``."""
+        """The same settings, with the name of a network in place of ``auto``."""
         if self.network != "auto":
             return self
         is_mlp = len(spec.observation.shape) != 3 or self.model_fields_set & {"hidden_dim", "num_layers"}
