@@ -91,7 +91,7 @@ class Profile:
     transitions: int
     gradient_steps: int
     digest: str
-    """Of the final weights."""
+    """The digest of the final weights."""
     timeline: Timeline
     """The timeline, with the parts of each gradient step."""
 
@@ -174,7 +174,7 @@ def _profile(
 
 
 def _gradient_steps(update: Update) -> int:
-    """Of all owners together; a learner need not tell."""
+    """Gives the gradient steps of all owners together; 0 if the learner does not report them."""
     return sum(int(numbers.get(GRADIENT_STEPS, 0)) for numbers in update.report.owners.values())
 
 
