@@ -1,7 +1,7 @@
 """Advantages: how much better an action was than expected, for each game and seat.
 
-Generalised advantage estimation (Schulman et al., 2016): with delta_t = r_t + g V_{t+1} - V_t, the advantage is A_t
-= delta_t + g l A_{t+1}. In games, five points need care:
+Generalised advantage estimation (Schulman et al., 2016): with delta_t = r_t + g V_{t+1} - V_t, the advantage is
+A_t = delta_t + g l A_{t+1}. In games, five points need care:
 
 - A trajectory belongs to one game. It ends with the game, and never continues into the next one.
 - V_{t+1} is the estimate of the seat that acts next. In a zero-sum game of two its sign is changed, unless the same
@@ -14,7 +14,7 @@ Generalised advantage estimation (Schulman et al., 2016): with delta_t = r_t + g
 
       r_t + g r_{t+1} + … + g^(k-1) r_{t+k-1} + g^k V_{t+k}
 
-and the trace is multiplied by l^k. So both have the same meaning in zero-sum games and in other games.
+  and the trace is multiplied by l^k. So both have the same meaning in zero-sum games and in other games.
 
 Games continue after the end of a slab. A zero-sum chain of two uses the value of the last position. In other games,
 a seat that acts there does so too. The last decision of a seat that waits stays *open*. It is carried to the next
