@@ -30,15 +30,15 @@ class Peer:
     policy: str
     workers: int
     games: int
-    """Of each worker."""
+    """Games of each worker."""
     module: str
-    """In this package; its ``Collector(peer)`` gives a contender."""
+    """A module of this package; its ``Collector(peer)`` gives a contender."""
     needs: str
     """The package to install."""
     style: str
     """The module's way to collect."""
     threads: int = 1
-    """Of torch, in the process that has the network."""
+    """Threads of torch, in the process that has the network."""
 
     def start(self) -> RunningPeer:
         return RunningPeer(self)

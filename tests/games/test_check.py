@@ -63,7 +63,7 @@ class UsesGlobalRandomness(TicTacToe):
         super().play(action, rng)
 
 
-@broken("must go on as it did")
+@broken("must continue as it did")
 class RemembersTheLastGame(TicTacToe):
     episodes = 0
 

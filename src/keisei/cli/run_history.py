@@ -95,7 +95,7 @@ class RunHistory:
             self.best_update = evaluation.update
 
     def add_checkpoint(self, saved: Saved) -> None:
-        if not saved.problem:  # which is told in a note
+        if not saved.problem:  # a problem is shown as a note
             self.saved_update, self._saved_at = saved.update, self._clock()
 
     def add_note(self, message: str, level: str) -> None:

@@ -60,7 +60,7 @@ def train(
     if deterministic_digest:
         typer.echo(result.digest)
     if result.outcome == "interrupted":
-        console.print(f"Go on with it: keisei train {plan.run.path}", soft_wrap=True, markup=False)
+        console.print(f"Continue it: keisei train {plan.run.path}", soft_wrap=True, markup=False)
         raise typer.Exit(130)
 
 

@@ -166,7 +166,7 @@ class _Terms:
     final_value: FloatArray
     rho: Array
     c: Array
-    """Without its power of lambda."""
+    """The clipped ratio c, without its power of lambda."""
     corrected: bool
     """True for V-trace, whose advantages are r + g v' - V; GAE's are v - V."""
 

@@ -45,7 +45,7 @@ class Waiting:
     """[n, packed_bytes]"""
     action: IntArray
     log_prob: FloatArray
-    """Under the policy that acted."""
+    """Log-probabilities under the policy that acted."""
     earned: FloatArray
     """The seat's rewards since the decision, discounted to it."""
     plies: IntArray
@@ -97,7 +97,7 @@ class Closed:
     """[n, packed_bytes]"""
     action: IntArray
     log_prob: FloatArray
-    """Under the policy that acted."""
+    """Log-probabilities under the policy that acted."""
     target: FloatArray
     """Rewards up to the next decision and the value there, discounted to this decision."""
     own: FloatArray

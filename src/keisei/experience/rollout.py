@@ -37,7 +37,7 @@ class Minibatch:
     """[n, packed_bytes]; ``Game.unpack`` gives observations and masks."""
     actions: IntArray
     log_probs: FloatArray
-    """Under the policy that acted."""
+    """Log-probabilities under the policy that acted."""
     values: FloatArray
     """Values before the update: of the policy that acted, or of the judge if it was used."""
     advantages: FloatArray

@@ -328,7 +328,7 @@ class SingleGameBatch:
         self._counts = [len(seats) for seats in acting]
         if min(self._counts) == 0:
             raise ContractError(
-                f"nobody acts in a game of {self._spec.name} that goes on; outcome() must end it"
+                f"nobody acts in a game of {self._spec.name} that continues; outcome() must end it"
             )
         if max(self._counts) > 1 and not self._spec.simultaneous:
             raise ContractError(f"several seats of {self._spec.name} act at once; set simultaneous = True")

@@ -133,7 +133,7 @@ def _check_spec(game: Game) -> None:
     )
     _need(
         len(spec.endings) >= 2 and len(set(spec.endings)) == len(spec.endings),
-        f"endings must be distinct names, the first for a game that goes on; got {spec.endings}",
+        f"endings must be distinct names, the first for a game that continues; got {spec.endings}",
     )
 
 
@@ -317,9 +317,9 @@ def _check_step(game: Game, before: Rows, step: Step) -> None:
         _need_array(f"Step.{name}", getattr(step, name), (batch, spec.seats), np.float32)
     done = step.done
     _need(not (step.terminated & step.truncated).any(), "a game cannot be both terminated and truncated")
-    _need(np.array_equal(step.ending != 0, done), "ending must be 0 exactly where the game goes on")
+    _need(np.array_equal(step.ending != 0, done), "ending must be 0 exactly while the game continues")
     _need((step.ending < len(spec.endings)).all(), "ending must be an index into spec.endings")
-    _need(not step.scores[~done].any(), "scores must be 0 where the game goes on")
+    _need(not step.scores[~done].any(), "scores must be 0 while the game continues")
     if spec.zero_sum:
         for name in ("rewards", "scores"):
             total = np.abs(getattr(step, name).sum(axis=1)).max()
@@ -328,7 +328,7 @@ def _check_step(game: Game, before: Rows, step: Step) -> None:
     _need(np.array_equal(step.plies, before.ply[first] + 1), "plies must count the steps of each game")
     if spec.max_plies is not None:
         _need((step.plies[step.truncated] == spec.max_plies).all(), "a game was truncated before max_plies")
-        _need(done[step.plies >= spec.max_plies].all(), "a game went on past max_plies")
+        _need(done[step.plies >= spec.max_plies].all(), "a game continued past max_plies")
     _check_restart(game.rows(), before.episode[first], step)
     _check_final(game, step)
 
@@ -436,8 +436,8 @@ def _check_save_and_load(subject: _Subject, steps: int) -> None:
             again.load(state)
             _need(again.save() == state, "save after load must give the state that was loaded")
             for was, now in zip(future, _random_play(again, 20), strict=True):
-                _need_same(was[0], now[0], f"a game saved after {played} steps must go on as it did")
-                _need_same(was[1], now[1], f"a game saved after {played} steps must go on as it did")
+                _need_same(was[0], now[0], f"a game saved after {played} steps must continue as it did")
+                _need_same(was[1], now[1], f"a game saved after {played} steps must continue as it did")
 
 
 def _check_damaged_states(subject: _Subject) -> None:

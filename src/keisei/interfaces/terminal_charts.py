@@ -136,7 +136,7 @@ class _Canvas:
         return round((x - low) / (high - low) * (2 * self._columns - 1))
 
     def row(self, y: float) -> int:
-        """Of dots; 0 is the highest."""
+        """Gives the row of dots for a value; 0 is the highest."""
         low, high = self._y_range
         return round((high - y) / (high - low) * (4 * self._lines - 1))
 

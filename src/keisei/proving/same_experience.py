@@ -1,4 +1,4 @@
-"""Is the experience the same, bit for bit, wherever workers run, however many there are, and whatever happens to them?
+"""Is the experience the same, bit for bit, with any backend, any number of workers, and any failures?
 
 ``verify`` plays the same rounds inline, in threads and in processes, and compares. ``Reference`` plays single slabs
 again, for a run whose order is not known in advance.

@@ -83,7 +83,7 @@ class CheckpointArchive:
                 break
         raise CheckpointError(
             "\n  ".join([f"none of the {len(paths)} checkpoints in {self.directory} is whole:", *problems])
-            + "\nRestore one from a copy, or start anew with --restart"
+            + "\nRestore one from a copy, or start over with --restart"
         )
 
     def best(self) -> Found | None:
@@ -151,7 +151,7 @@ class CheckpointArchive:
             except CheckpointError as error:
                 if path.exists():  # otherwise the trainer has just removed it
                     problems.append(str(error))
-                    logger.warning("checkpoint %s is passed over: %s", path.name, error)
+                    logger.warning("checkpoint %s is skipped: %s", path.name, error)
         return None, problems
 
     def _target(self, link: str) -> Path | None:

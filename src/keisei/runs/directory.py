@@ -173,7 +173,7 @@ class RunDirectory:
         if owner is not None:
             return RunStatus(RunState.RUNNING, owner.since, str(owner))
         if status.state is RunState.RUNNING:
-            return RunStatus(RunState.INTERRUPTED, status.since, "the trainer ended without a word")
+            return RunStatus(RunState.INTERRUPTED, status.since, "the trainer ended unexpectedly")
         return status
 
 
@@ -247,8 +247,8 @@ def _make_way(path: Path, existing: Existing) -> None:
 
 def _exists(path: Path) -> RunExistsError:
     return RunExistsError(
-        f"run {path} exists. Go on with it: keisei train {path}; begin anew and keep it under another name: --restart; "
-        f"delete it and begin anew: --overwrite; or choose another --name"
+        f"run {path} exists. Continue it: keisei train {path}; start over and keep it under another name: --restart; "
+        f"delete it and start over: --overwrite; or choose another --name"
     )
 
 

@@ -71,7 +71,7 @@ class Examiner:
                 self._config, load_checkpoint(path), self._spec, self._config.evaluation.temperature
             )
         except CheckpointError as error:
-            self._tell(f"the best checkpoint can't be met, and gives its place to the next: {error}")
+            self._tell(f"the best checkpoint can't be loaded, so the next one replaces it: {error}")
             return None
         return Player(path.name, policy)
 

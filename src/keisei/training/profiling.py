@@ -74,7 +74,7 @@ class Profile:
 
     config: TrainConfig
     parameters: int
-    """Of the network."""
+    """Parameters of the network."""
     starting: float
     """Time to build the parts and start the workers; not part of ``wall``."""
     wall: float
@@ -198,7 +198,7 @@ class Watchable(Protocol):
 
 
 class _End(NamedTuple):
-    """Of one part of a gradient step."""
+    """The end of one part of a gradient step."""
 
     part: str
     at: float

@@ -108,7 +108,7 @@ class Trainer:
         store = CheckpointArchive(self.run.checkpoints, settings.keep, settings.milestone_every)
         found = store.latest()
         for problem in found.skipped if found is not None else ():
-            self._tell(f"a damaged checkpoint is passed over: {problem}", "warning")
+            self._tell(f"a damaged checkpoint is skipped: {problem}", "warning")
         checkpoint = found.checkpoint if found is not None else None
         if checkpoint is not None:
             self._counters = counters_of(checkpoint)
@@ -142,7 +142,7 @@ class Trainer:
             self._announce()
             if self.pace.is_over(self._counters) and self._is_evaluated():
                 self._tell(
-                    "the run has come to its end before; go on with more --steps or --minutes, or begin anew with "
+                    "the run has already ended; continue it with more --steps or --minutes, or start over with "
                     "--restart"
                 )
                 return outcome
@@ -197,9 +197,9 @@ class Trainer:
                 return next(updates, None)
         except UpdateAbandoned:
             if boundary is None:
-                self._tell("the update is given up; the run goes on from its last checkpoint", "warning")
+                self._tell("the update is abandoned; the run continues from its last checkpoint", "warning")
             else:
-                self._tell("the update is given up; the state before it is kept", "warning")
+                self._tell("the update is abandoned; the state before it is kept", "warning")
                 self.parts.learner.restore(State(boundary.tensors, boundary.documents["learner"]))
                 self._autosave.write(boundary)
             raise
@@ -250,7 +250,7 @@ class Trainer:
             with self._interruption.may_abandon(at_once=True):
                 evaluation = self._examiner.examine(self.parts.learner, self._counters, path)
         except UpdateAbandoned:
-            self._tell("the evaluation is given up")
+            self._tell("the evaluation is abandoned")
             return
         self._evaluation, self._evaluated_at = evaluation, self._counters.transitions
         self._metrics.write(self._counters.update, self._counters.transitions, evaluation.numbers)

@@ -119,7 +119,7 @@ def _table_snapshots(checkpoint: Checkpoint, config: TrainConfig) -> list[TableS
     """Gives the games of all tables if they still fit the settings; else none, and games start over."""
     if checkpoint.documents.get("games") != games_digest(config):
         logger.warning(
-            "the settings of games or tables have changed since update %d: all games begin anew",
+            "the settings of games or tables have changed since update %d: all games start over",
             checkpoint.update,
         )
         return []
