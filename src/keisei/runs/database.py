@@ -265,7 +265,9 @@ def _columns(cls: type[object]) -> str:
 def _way_out(error: sqlite3.Error) -> str:
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return "It is damaged: move it aside, and the run continues with a new one; checkpoints are not touched"
+        return (
+            "It is damaged: move it aside, and the run continues with a new one; checkpoints are not touched"
+        )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
         return "The disk is full or failing; what was written before is whole"
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
