@@ -95,7 +95,7 @@ def _table(text: str, where: str) -> Mapping[str, Any]:
     try:
         table = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{where} is no valid YAML: {error}") from error
+        raise ConfigError(f"{where} is not valid YAML: {error}") from error
     if not isinstance(table, dict | None):
         raise ConfigError(f"{where} must hold a table of settings (key: value)")
     return table or {}
