@@ -32,7 +32,7 @@ help:  ## list the targets
 
 setup: $(READY)  ## create .venv, install the pinned packages, build the native core
 
-train: $(READY)  ## train Shogi from nothing for five minutes, or go on with that run
+train: $(READY)  ## train Shogi from nothing for five minutes, or continue that run
 	@$(BIN)/keisei train shogi-quickstart
 
 test: $(READY)  ## run the tests, without the slow ones
@@ -49,11 +49,11 @@ check: $(READY)  ## lint, formatting and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict src
 
-format: $(READY)  ## format the code and mend what the linter can mend
+format: $(READY)  ## format the code and fix what the linter can fix
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(READY)  ## measure the games, side by side with others
+bench: $(READY)  ## measure the games beside other libraries
 	@$(BIN)/keisei bench games
 
 wheel: $(READY)  ## build a wheel into dist/, for machines without a compiler

@@ -1,8 +1,8 @@
-"""How fast experience reaches the learner: ours, what the machine could do at best, and others.
+"""How fast experience reaches the learner: ours, the limits of the machine, and others.
 
-Everything takes turns in one run. The dummy game costs nothing and has 17.1 KB a row, so that collecting itself
-is measured; Shogi is what it is for. ``collect_limits`` has the bare loops that we are compared with,
-``collect_queue`` the design that pickles dicts into a queue, and ``peers`` other people's libraries.
+All contenders take turns in one run. The dummy game takes no time and has 17.1 KB a row, so collecting itself is
+measured; Shogi is the real use. ``collect_limits`` has bare loops as limits, ``collect_queue`` the design that
+pickles dicts into a queue, and ``peers`` other libraries.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ MLP = ModelConfig(network="mlp", hidden_dim=256, num_layers=2)
 """3726-256-256-2187+1 on the dummy game, as in the published comparison of collectors."""
 PATIENCE = 60.0
 SLABS = 2
-"""Of each worker: one being played, one at the learner, who gives it back at once. More would only be played
+"""Slabs of each worker: one in play, one at the learner, which gives it back at once. More would only be played
 between turns."""
 
 
 def worker_counts() -> tuple[int, ...]:
-    """1, 2, 4, … as far as there are cores, and all of them."""
+    """Gives 1, 2, 4, … workers up to the number of cores, and all cores."""
     cores = usable_cores()
     return tuple(sorted({1 << power for power in range(cores.bit_length())} | {cores}))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured, and how long."""
+    """What is measured, and for how long."""
 
     rounds: int = 3
     seconds: float = 0.5
@@ -67,16 +67,16 @@ class Settings:
     workers: tuple[int, ...] = field(default_factory=worker_counts)
     network: ModelConfig = MLP
     slab: int = 8192
-    """Transitions that a worker hands over at once; so many games want more than the default of 4096."""
+    """Transitions of a slab; this many games need more than the default of 4096."""
 
     @property
     def steps(self) -> int:
-        """Of each game, in a slab."""
+        """Steps of each game in a slab."""
         return max(1, self.slab // self.games_per_worker)
 
 
 class Entry(Protocol):
-    """A contender that holds processes, and gives them back."""
+    """A contender that holds processes and ends them."""
 
     def __call__(self, seconds: float) -> float: ...
 
@@ -116,13 +116,13 @@ def measure(settings: Settings, console: Console) -> CollectReport:
 def _race(
     settings: Settings, contenders: list[Contestant], missing: dict[str, str], console: Console
 ) -> list[Result]:
-    """All that are compared with each other take turns; each rests while it is not its own."""
+    """Contenders that are compared take turns; each rests during the turns of others."""
     entries: dict[str, tuple[Result, Entry]] = {}
     with ExitStack() as stack:
         for result, build in contenders:
             try:
                 entry = stack.enter_context(closing(build()))
-                entry(settings.seconds / 2)  # The first time, pages are touched and code is warmed up.
+                entry(settings.seconds / 2)  # The first round warms up memory and code.
             except PeerMissingError as reason:
                 missing[result.name] = str(reason)
                 continue
@@ -139,7 +139,7 @@ def _complete(result: Result, entry: Entry, rate: float) -> Result:
 
 
 def _contenders(settings: Settings, game: str, policy: str) -> Iterator[Contestant]:
-    """Each beside what it is compared with."""
+    """Groups each contender with those it is compared with."""
     model = settings.network if policy == NETWORK else None
     for workers in settings.workers:
         yield from _limits(settings, game, policy, workers)
@@ -168,8 +168,7 @@ def _limits(settings: Settings, game: str, policy: str, workers: int) -> Iterato
 
 
 class Collecting:
-    """Keisei, as a user has it: processes, shared memory, checksums, and all that is not named here as it is
-    by default."""
+    """Keisei with its default settings: processes, shared memory, checksums."""
 
     def __init__(
         self, settings: Settings, game: str, model: ModelConfig | None, mode: Mode, workers: int
@@ -206,7 +205,7 @@ class Collecting:
 
     def _take(self, experiences: Experiences, arrivals: Arrivals) -> None:
         for item in experiences:
-            item.slab.packed[:-1, :, 0].sum()  # A learner reads what it gets.
+            item.slab.packed[:-1, :, 0].sum()  # A learner reads its experience.
             record = item.record
             arrivals.count(record.worker, record.transitions)
             self._seconds["played"] += record.seconds
@@ -214,7 +213,7 @@ class Collecting:
             self._seconds["policy"] += record.policy_seconds
 
     def _rest(self) -> None:
-        """Workers that never wait for the learner must be told to, so that they do not slow the next turn."""
+        """Pauses asynchronous workers, so that they do not slow the next turn."""
         self._manager.pause_workers()
         while self._manager.communicator.get_queue_info()["playing"]:
             self._manager.collect_experiences()

@@ -1,4 +1,4 @@
-"""What this machine could collect at best: bare loops that do a part of the work and nothing else.
+"""The limits of this machine: bare loops that do a part of the work and nothing else.
 
 The **inference limit** is the network alone, on positions that never change, in as many processes as there
 are workers. The **shared-memory limit** is the games alone: processes step them, copy their rows into shared
@@ -28,21 +28,21 @@ from keisei.policies.networks import ModelConfig, build_network
 from keisei.policies.sampling import sample
 
 OPENING = 40
-"""Random plies before positions are taken, so that they are not all the start."""
+"""Random plies before positions are taken, so that they differ from the start position."""
 SLOTS = 2
-"""Of each process: one being written, one at the parent; as many as our workers have slabs here."""
+"""Slots of each process: one in use, one at the parent; as many as our workers have slabs here."""
 _SLOT = struct.Struct("<i")
 
 
 def context() -> Any:
-    """Processes start as the workers do: forked from a server that has imported all that is heavy."""
+    """Starts processes like workers: forked from a server that has imported all large modules."""
     found = multiprocessing.get_context(chosen_start_method())
     found.set_forkserver_preload(PRELOAD)
     return found
 
 
 class Children:
-    """Processes with a pipe each, which end when it is closed."""
+    """Processes with a pipe each. A process ends when its pipe is closed."""
 
     def __init__(
         self, target: Callable[..., None], arguments: list[tuple[object, ...]], daemon: bool = True
@@ -69,7 +69,7 @@ class Children:
 
 @dataclass(frozen=True)
 class Forward:
-    """A network on a batch of positions, with or without drawing legal actions from what it says."""
+    """Runs a network on a batch of positions, with or without sampling legal actions."""
 
     game: str
     games: int
@@ -95,7 +95,7 @@ class Forward:
 
 
 class InferenceLimit:
-    """Positions per second of one loop in each of so many processes, one thread each, as the workers have."""
+    """Positions per second of one loop in each of several processes, with one thread each, like workers."""
 
     def __init__(self, loop: Forward, workers: int) -> None:
         self._children = Children(_loop, [(loop,)] * workers)
@@ -122,7 +122,7 @@ def _loop(loop: Forward, pipe: Connection) -> None:
 
 
 class SharedMemoryLimit:
-    """Rows per second through shared slots: the same games, moves at random, and no bookkeeping at all."""
+    """Rows per second through shared slots: the same games with random moves, without any bookkeeping."""
 
     def __init__(self, game: str, games: int, steps: int, workers: int) -> None:
         packed = make_game(game, batch=1, seed=1).spec.packed_bytes
@@ -175,10 +175,10 @@ def _write_rows(name: str, games: int, steps: int, block: SharedBlock, pipe: Con
 
 
 class Arrivals:
-    """Counts what arrives from each worker, and when its last came.
+    """Counts what arrives from each worker, and when the last piece arrived.
 
-    Workers hand over in large pieces, so that a clock which stops between two would cut a piece off one worker
-    and not off another. Each worker's rate is therefore taken over the time of its own last piece.
+    Workers send large pieces. If the clock stopped between two pieces, it would cut off one worker and not another.
+    So each worker's rate is measured up to its own last piece.
     """
 
     def __init__(self, workers: int) -> None:
@@ -196,12 +196,12 @@ class Arrivals:
 
     @property
     def complete(self) -> bool:
-        """Has every worker handed over something?"""
+        """Whether every worker has sent something."""
         return all(self._transitions)
 
     @property
     def worker_seconds(self) -> float:
-        """Of all workers together, up to the last piece of each."""
+        """Gives the rate of all workers together, up to the last piece of each."""
         return sum(self._last)
 
     @property

@@ -1,6 +1,6 @@
-"""Collecting as it is often done first, and as the design that Keisei grew out of had it: each worker process
-plays one game with its own network, keeps a dict for each step, with float planes and mask as tensors, and puts
-them, pickled, into one ``multiprocessing.Queue`` that the learner reads.
+"""A common first design for collecting, which Keisei started from. Each worker process plays one game with its own
+network. It keeps a dict for each step, with float planes and mask as tensors, and puts them, pickled, into one
+``multiprocessing.Queue`` that the learner reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keisei.games import make_game
 from keisei.policies.networks import ModelConfig, build_network
 
 Message = Literal["steps", "episode"]
-"""What a message holds: a list of 64 dicts, one a step; or a whole episode, stacked field by field."""
+"""The content of a message: a list of 64 dicts, one for each step; or a whole episode, stacked field by field."""
 STEPS_A_MESSAGE = 64
 QUEUE_SIZE = 100
 
@@ -49,7 +49,7 @@ class QueueOfDicts:
 
     def __call__(self, seconds: float) -> float:
         self._running.set()
-        self._demand()  # Starting is not what is measured.
+        self._demand()  # The start is not measured.
         received, started = 0, time.perf_counter()
         while (last := time.perf_counter()) - started < seconds or not received:
             received += self._demand()
@@ -64,12 +64,12 @@ class QueueOfDicts:
         raise KeiseiError("no worker of this benchmark sent anything for 30 s; an error may be printed above")
 
     def _take(self, timeout: float) -> int:
-        """How many transitions the next message holds; 0 where none comes."""
+        """Gives the number of transitions in the next message; 0 if none comes."""
         try:
             message = self._queue.get(timeout=timeout)
         except queue.Empty:
             return 0
-        # Written by our own processes a moment ago; and pickle is what is measured here.
+        # Our own processes have just written it, and pickle is what is measured here.
         experiences = pickle.loads(message)  # noqa: S301
         return len(experiences if isinstance(experiences, list) else experiences["action"])
 
@@ -118,7 +118,7 @@ def _stacked(values: list[Any]) -> Tensor:
 
 
 def _steps(name: str, model: ModelConfig | None, worker: int) -> Iterator[dict[str, Any]]:
-    """One game after the other, a dict for each step."""
+    """Plays one game after the other, with a dict for each step."""
     game = make_game(name, batch=1, seed=1, first_game=worker)
     choose = _random if model is None else _network_player(model, game)
     while True:

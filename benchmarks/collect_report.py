@@ -1,4 +1,4 @@
-"""What ``collect`` found: the figures, the promises they are held against, and tables of both."""
+"""The results of ``collect``: the figures, the promises they are compared with, and tables of both."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ FORWARD = "forward"
 SAMPLING = "forward and sampling"
 LARGE_SLOTS = "shared memory, a slab a slot"
 SMALL_SLOTS = "shared memory, a step a slot"
-"""Small slots stay in caches and cost more messages, large ones the other way round. Which is faster changes with
-the machine and its load, so both are measured."""
+"""Small slots stay in caches but need more messages; large slots the reverse. Which is faster depends on the
+machine and its load, so both are measured."""
 QUEUES = {"steps": "queue of dicts", "episode": "queue of episodes"}
 NETWORK, RANDOM = "network", "random"
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Of the workers' time, from the first order of a turn to the last slab."""
+    """Shares of the workers' time, from the first order of a turn to the last slab."""
 
     game: float
     policy: float
     transport: float
-    """Checksums, saved states, records, and all else that is neither the games nor the policy."""
+    """Checksums, saved states, records, and all else besides games and policy."""
     waiting: float
 
 
@@ -41,19 +41,19 @@ class Result:
 
     group: Group
     name: str
-    """Of ours, the mode; of others, what they are."""
+    """The mode for ours; a description for others."""
     game: str
     policy: str
     workers: int
     per_second: float = 0.0
-    """Transitions at the learner; of limits, rows."""
+    """Transitions per second at the learner; rows for limits."""
     bytes_per_transition: float | None = None
     shares: Shares | None = None
 
 
 @dataclass(frozen=True)
 class Target:
-    """A promise, and what was measured of it."""
+    """A promise, and its measured value."""
 
     name: str
     wanted: float
@@ -69,14 +69,15 @@ class CollectReport:
     seconds: float
     results: list[Result]
     peers_missing: dict[str, str]
-    """Peers that were asked for and did not run, and why."""
+    """Peers that were requested and did not run, with the reason."""
     scaling: dict[str, float]
-    """The largest number of workers over one, by game, policy and mode."""
+    """The speed of most workers over that of one, by game, policy and mode."""
     targets: list[Target]
 
 
 def scaling_of(results: Sequence[Result]) -> dict[str, float]:
-    """How much faster most workers are than one. Limits are there too: no design scales better than they do."""
+    """Computes how much faster most workers are than one. Limits are included, since no design scales better than
+    they do."""
     most = max(result.workers for result in results if result.group in ("keisei", "limit"))
     found: dict[str, float] = {}
     if most == 1:
@@ -126,7 +127,7 @@ def _find(results: Sequence[Result], name: str, game: str, policy: str, workers:
 
 
 def _best(results: Sequence[Result], game: str, policy: str, workers: int) -> Result | None:
-    """The faster of our modes."""
+    """Gives the faster of our modes."""
     wanted = ("keisei", game, policy, workers)
     ours = [r for r in results if (r.group, r.game, r.policy, r.workers) == wanted]
     return max(ours, key=lambda result: result.per_second, default=None)

@@ -1,8 +1,8 @@
-"""How fast Shogi is played: ours and cshogi's (and pgx's) in one run, on one core.
+"""The speed of Shogi: ours, cshogi and pgx in one run, on one core.
 
-Random self-play from the start position, 512 plies at most, restart included:
-(a) legal moves and a step; (b) plus a mask of 2187 actions; (c) plus observation planes; (d) plus the
-repetition rule, that is, all that training needs. Ours applies the repetition rule in every mode.
+Random self-play from the start position, 512 plies at most, restart included: (a) legal moves and a step; (b) plus
+a mask of 2187 actions; (c) plus observation planes; (d) plus the repetition rule, which is all that training needs.
+Ours applies the repetition rule in every mode.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODES = {"a": "legal moves and step", "b": "+ mask", "c": "+ planes", "d": "+ re
 MAX_PLIES = 512
 BATCH = 256
 TRAINING_BATCH = 64
-"""What a worker has in hand, about."""
+"""About the batch of a worker."""
 HAND_HEAVY = "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1"
 
 
@@ -44,7 +44,7 @@ class GamesReport:
     two_threads: float
     """Steps of two threads over steps of one."""
     training_batch_steps_per_second: float
-    """All that training needs, mode (d), in batches of 64."""
+    """Mode (d), all that training needs, in batches of 64."""
     training_batch_over_cshogi: float
 
 
@@ -56,7 +56,7 @@ def run(*, rounds: int, seconds: float, peers: bool, as_json: bool, console: Con
         f"{player}/{mode}": build(mode)
         for player, build in players.items()
         for mode in MODES
-        if (player, mode) not in {("pgx", "a"), ("pgx", "d")}  # it always makes the mask and has no such rule
+        if (player, mode) not in {("pgx", "a"), ("pgx", "d")}  # it always has the mask and no such rule
     }
     contenders["training"] = _keisei("d", TRAINING_BATCH)
     contenders["threads/1"] = lambda seconds: _in_threads(1, seconds)
@@ -197,7 +197,7 @@ def _pgx(mode: str) -> Contender:
 
 
 def _in_threads(count: int, seconds: float) -> float:
-    """Mode (d) in so many Python threads, each with its own games; the core releases the GIL."""
+    """Measures mode (d) in several Python threads, each with its own games. The core releases the GIL."""
     rates = [0.0] * count
     contenders = [_keisei("d") for _ in range(count)]
 

@@ -1,8 +1,8 @@
-"""What the presets learn: each is trained from nothing, and then plays matches that are counted with intervals.
+"""What the presets learn: each is trained from nothing, and then plays matches, with intervals.
 
-A run is trained in a folder of its own, which is thrown away unless ``keep`` names one. ``compare_networks`` gives
-several networks the same minutes on the same game, ``compare_modes`` lets the synchronous and the asynchronous loop
-learn from the same number of transitions.
+A run is trained in a temporary folder, unless ``keep`` names one. ``compare_networks`` gives several networks the
+same minutes on the same game. ``compare_modes`` lets the synchronous and the asynchronous loop learn from the same
+number of transitions.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
 QUIET = ("evaluation.every=0", "evaluation.games=2")
-"""For comparisons: no minutes go into matches before the end. Presets are trained as they are."""
+"""For comparisons: no matches before the end. Presets are trained unchanged."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a preset is to reach against an opponent; a score of None is measured only."""
+    """The goal of a preset against an opponent; a score of None is only measured."""
 
     opponent: str
     score: float | None = None
@@ -71,7 +71,7 @@ class Match:
     high: float
     elo: str
     goal: str
-    """What was to be reached; empty where nothing was."""
+    """The goal in words; empty if there is none."""
     reached: bool | None
 
 
@@ -97,7 +97,7 @@ def run(
     console: Console,
     keep: Path | None = None,
 ) -> None:
-    """Train presets and play their matches. ``minutes`` replaces the length that a preset has."""
+    """Trains presets and plays their matches. ``minutes`` replaces the preset's length."""
     found = []
     for preset in presets or list(GOALS):
         for seed in range(seeds):
@@ -107,7 +107,7 @@ def run(
 
 
 def compare_networks(preset: str, minutes: float, games: int, *, as_json: bool, console: Console) -> None:
-    """The same minutes for several networks."""
+    """Trains several networks for the same minutes."""
     found = []
     for name, model in NETWORKS.items():
         settings = [f"model.{key}={value}" for key, value in model.items()]
@@ -118,7 +118,8 @@ def compare_networks(preset: str, minutes: float, games: int, *, as_json: bool, 
 
 
 def compare_modes(preset: str, steps: int, games: int, *, as_json: bool, console: Console) -> None:
-    """The same transitions for both loops: fewer than a preset takes to its goals, so these are not held against it."""
+    """Trains both loops with the same transitions. They are too few for the preset's goals, so goals are not
+    checked."""
     found, opponents = [], [Goal(goal.opponent) for goal in _goals(preset)]
     for mode in ("sync", "async"):
         overrides = [f"parallel.mode={mode}", *QUIET, *length_overrides(steps, None)]
@@ -127,7 +128,7 @@ def compare_modes(preset: str, steps: int, games: int, *, as_json: bool, console
 
 
 def _goals(preset: str) -> tuple[Goal, ...]:
-    """A settings file of one's own is measured against random alone."""
+    """Gives the goals of a preset. Other settings files only play against random."""
     return GOALS.get(preset, (Goal("random"),))
 
 

@@ -1,6 +1,6 @@
-"""How things are measured here: side by side in one run, several rounds in turn, medians and ratios.
+"""Measurement: contenders side by side in one run, several rounds in turn, medians and ratios.
 
-Machines drift, so a figure alone says little; the ratio of two that took turns says more.
+Machines drift, so a single figure says little. The ratio of two contenders that took turns says more.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from rich.console import Console
 from rich.progress import track
 
 Contender = Callable[[float], float]
-"""Works for about so many seconds and gives its rate per second."""
+"""Works for about this many seconds and returns its rate per second."""
 
 
 WIDTH = 130
-"""Of tables in a file; a terminal may be narrower, but a file need not be."""
+"""Width of tables in a file; a terminal may be narrower."""
 
 
 def widen(console: Console) -> None:
-    """Give tables room where no terminal limits it."""
+    """Widens tables if the output is not a terminal."""
     if not console.is_terminal:
         console.width = max(console.width, WIDTH)
 
@@ -32,7 +32,7 @@ def widen(console: Console) -> None:
 def race(
     contenders: Mapping[str, Contender], seconds: float, rounds: int, console: Console
 ) -> dict[str, float]:
-    """The median rate of each contender. They take turns, so that a slow moment hits all of them."""
+    """Measures the median rate of each contender. They take turns, so a slow moment affects all of them."""
     rates: dict[str, list[float]] = {name: [] for name in contenders}
     turns = [name for _ in range(rounds) for name in contenders]
     for name in track(turns, description="measuring", console=console, transient=True):
@@ -41,7 +41,7 @@ def race(
 
 
 def rate_of(work: Callable[[], int], seconds: float) -> float:
-    """Repeat a piece of work, which gives how much it did, until the time is up."""
+    """Repeats a piece of work until the time is up. The work returns its amount."""
     done = 0
     started = time.perf_counter()
     while (elapsed := time.perf_counter() - started) < seconds:
@@ -50,7 +50,7 @@ def rate_of(work: Callable[[], int], seconds: float) -> float:
 
 
 def machine() -> str:
-    """The machine in a line, for the reader of a figure."""
+    """Describes the machine in one line."""
     name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

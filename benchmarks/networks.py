@@ -1,8 +1,8 @@
-"""What the built-in networks cost on this machine: to play, on one thread as a worker does, and to learn.
+"""The cost of the built-in networks on this machine: to play, on one thread like a worker, and to learn.
 
-Times are for one position. A network plays with a batch of 64 or 256 positions, and is asked for the logits of all
-actions, or of the legal ones alone. It learns from minibatches of 1024, as PPO does: unpacking positions, losses,
-gradients, Adam, on one thread and on all cores. The residual network is measured with both orders of memory.
+Times are for one position. A network plays with a batch of 64 or 256 positions, and computes the logits of all
+actions or only of the legal ones. It learns from minibatches of 1024, as PPO does: unpacking positions, losses,
+gradients, Adam, on one thread and on all cores. The residual network is measured with both memory formats.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MICROSECONDS = 1e6
 
 
 class ContiguousResidual(ResidualNet):
-    """With planes one after the other in memory, as torch has them, and not square by square."""
+    """Stores planes one after the other in memory, as torch does by default, not square by square."""
 
     def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         features = self.tower(self.stem(inputs))
@@ -129,7 +129,7 @@ def _tasks(network: ActorCritic, game: Game, batch: Minibatch) -> dict[str, Cont
 
 def _rate(work: Callable[[], int], seconds: float) -> float:
     with single_threaded():
-        work()  # a first time, so that what it needs is in the cache and its threads are there
+        work()  # a first round, to warm up caches and threads
         return rate_of(work, seconds)
 
 
@@ -145,7 +145,7 @@ def _learn(learner: PPO, batch: Minibatch) -> int:
 
 
 def _minibatch(game: Game) -> Minibatch:
-    """Positions of random games at all stages, with actions that could be played there."""
+    """Gives positions of random games at all stages, with legal actions."""
     packed: list[ByteArray] = []
     actions: list[IntArray] = []
     counts: list[IntArray] = []

@@ -1,7 +1,7 @@
-"""How fast the built-in players decide in Shogi, on one core: positions of their own games, all decided anew.
+"""The speed of the built-in players in Shogi, on one core, on positions of their own games.
 
-`python -m benchmarks.search` prints the time for a move and how many positions a second are looked at. The positions
-come from games of search:1 against itself, so they are as lively as what the players meet.
+`python -m benchmarks.search` prints the time for a move and the positions searched per second. The positions come
+from games of search:1 against itself, so they are typical of real games.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def run(*, rounds: int, as_json: bool, console: Console) -> None:
 
 
 def lively_positions() -> NDArray[np.uint8]:
-    """[positions, 64], from all stages of games."""
+    """[positions, 64]: packed positions from all stages of games."""
     game = make_game("shogi", batch=GAMES, seed=1)
     situation, player = Situation(game, 1, 0), SearchPlayer(1)
     packed = []
@@ -77,7 +77,7 @@ def lively_positions() -> NDArray[np.uint8]:
 
 
 def _nodes(positions: NDArray[np.uint8], depth: int) -> NDArray[np.uint64]:
-    """What each position takes; depth 0 stands for greedy, which looks at none."""
+    """Counts the searched positions for each; depth 0 stands for greedy, which searches none."""
     rows = len(positions)
     keys, nodes = np.arange(rows, dtype=np.uint64), np.zeros(rows, np.uint64)
     actions, scores = np.empty(rows, np.int32), np.empty(rows, np.int32)
@@ -89,7 +89,7 @@ def _nodes(positions: NDArray[np.uint8], depth: int) -> NDArray[np.uint64]:
 
 
 def _rate(positions: NDArray[np.uint8], depth: int, seconds: float) -> float:
-    """Moves a second. All positions are decided each time, for they differ in what they take."""
+    """Measures moves per second. All positions are used each time, since they differ in cost."""
     return rate_of(lambda: len(_nodes(positions, depth)), seconds)
 
 

@@ -1,10 +1,9 @@
-"""Training in one process against training with workers, at equal learning work.
+"""Training in one process compared with training with workers, for the same learning work.
 
-Every contender makes the same updates from the same experience: as many transitions and gradient steps, and in the
-end the same weights, whose digests are compared. Serial and parallel differ in where the games are played, and in
-nothing else. Synchronous workers wait while the learner learns, so it may use all cores then: it also learns on one
-thread, to show what that is worth. There the weights may differ in their last bits, as sums are added up in another
-order.
+Every contender makes the same updates from the same experience: the same transitions, gradient steps and final
+weights, whose digests are compared. Serial and parallel differ only in where games are played. Synchronous workers
+wait while the learner learns, so it may use all cores. It is also measured on one thread, to show the gain. The
+number of threads changes no bit.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ class Settings:
 
     rounds: int = 3
     updates: int = 6
-    """Of each contender, in each round."""
+    """Updates of each contender, in each round."""
     presets: tuple[str, ...] = tuple(name for name in PRESETS if name in preset_names())
     overrides: tuple[str, ...] = ()
-    """Changes of the presets, as ``keisei train --set`` takes them."""
+    """Changes of the presets, as in ``keisei train --set``."""
 
 
 Contender: TypeAlias = tuple[Mode, int]
@@ -55,17 +54,17 @@ class Result:
     mode: Mode
     learner_threads: int
     seconds: float
-    """All of it, from the first order to the last weights; starting the workers is not part of it."""
+    """The total time, from the first order to the last weights, without the start of the workers."""
     collecting: float
     learning: float
     """Advantages, gradient steps, and publishing weights."""
     learner_cores: float
-    """That the learner's process kept busy while it learned."""
+    """Cores that the learner's process kept busy while it learned."""
     updates: int
     transitions: int
     gradient_steps: int
     digests: list[str]
-    """Of the final weights, without repetition: one, where training is the same every time."""
+    """The distinct digests of the final weights; one if training is the same every time."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +74,10 @@ class TrainingReport:
     rounds: int
     results: list[Result]
     speedups: dict[str, dict[str, float]]
-    """By preset: how many times less time the second takes than the first, in the medians."""
+    """By preset: the median time of the first over that of the second."""
     same_weights: dict[str, bool]
-    """By preset: was it the same work, and did serial and parallel training, on as many learner threads, end with
-    the same bits each time?"""
+    """By preset: whether the work was the same, and serial and parallel training ended with the same bits each
+    time."""
 
 
 def run(settings: Settings, *, as_json: bool, console: Console) -> None:
@@ -108,7 +107,7 @@ def measure(settings: Settings, console: Console) -> TrainingReport:
 
 
 def _race(preset: str, settings: Settings, console: Console) -> list[Result]:
-    """They take turns, so that a slow moment hits all of them."""
+    """Contenders take turns, so a slow moment affects all of them."""
     config = _config(preset, settings)
     usual = int(config.resolved().placed().run.learner_threads)
     contenders: dict[Contender, list[Profile]] = {("serial", usual): [], ("parallel", usual): []}
@@ -148,7 +147,7 @@ def _result(preset: str, contender: Contender, profiles: Sequence[Profile]) -> R
 
 
 def _speedups(results: Sequence[Result]) -> dict[str, float]:
-    """The first two results are serial and parallel with as many threads."""
+    """The first two results are serial and parallel with the same number of threads."""
     serial, parallel = results[:2]
     found = {
         "serial to parallel, in all": serial.seconds / parallel.seconds,
@@ -163,7 +162,7 @@ def _speedups(results: Sequence[Result]) -> dict[str, float]:
 
 
 def _same_weights(results: Sequence[Result]) -> bool:
-    """And the same amount of work: in one process, with workers, and for every number of threads."""
+    """Whether all did the same amount of work: in one process, with workers, and for every number of threads."""
     work = {(result.updates, result.transitions, result.gradient_steps) for result in results}
     return len(work) == 1 and len({digest for result in results for digest in result.digests}) == 1
 

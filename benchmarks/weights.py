@@ -1,8 +1,8 @@
 """How fast new weights reach workers: ours, a queue of pickled state dicts, and memcpy as the limit.
 
-Real processes, each with a model of its own; the clock runs until the last one has the new weights in it.
-First with workers that wait for them, as in lock-step training; then with workers that go on working
-meanwhile (they count small matrix products), which shows how long an update stops them.
+Real processes, each with its own model. The clock runs until the last one has the new weights. First the workers
+wait for them, as in synchronous training. Then the workers continue to work (they count small matrix products),
+which shows how long an update stops them.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from keisei.parallel.model_sync import (
 )
 
 SIZES = {"2M": (8, 500), "20M": (20, 1000)}
-"""Layers and their width: square ones, so 2,004,000 and 20,020,000 parameters."""
+"""Number and width of square layers: 2,004,000 and 20,020,000 parameters."""
 WORKERS = (1, 4, 8)
 WORKING = 4
-"""How many workers there are where they go on working."""
+"""The number of workers in the second part, in which they work."""
 SETTLE = 0.1
-"""Seconds of work before and after an update, so that its gap is seen whole."""
+"""Seconds of work before and after an update, so that the whole gap is visible."""
 TRANSPORTS = {"keisei": "none", "half": "half", "queue": "queue"}
 """``half`` is ours too, in half precision; ``queue`` has pickled state dicts, a queue for each worker."""
 LIMIT = "memcpy"
@@ -54,8 +54,8 @@ class Broadcast:
     parameters: str
     workers: int
     milliseconds: dict[str, float]
-    """Until all workers have the weights, by transport; ``memcpy`` copies the bytes once in and once out for
-    each worker, in threads, and does nothing else."""
+    """Seconds until all workers have the weights, by transport. ``memcpy`` only copies the bytes once in and once
+    out for each worker, in threads."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Pause:
     workers: int
     transport: str
     milliseconds: float
-    """Until all workers have the weights."""
+    """Seconds until all workers have the weights."""
     longest_pause: float
-    """Milliseconds between two steps, in the worker that had the longest."""
+    """The longest pause between two steps of any worker, in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _race_waiting(size: str, crew: Crew, rounds: int, console: Console) -> list[
         for name, transport in TRANSPORTS.items():
             contenders[f"{count}/{name}"] = _per_second(crew.broadcast, transport, count)
         contenders[f"{count}/{LIMIT}"] = _per_second(_Copies(crew.nbytes, count).broadcast)
-    for contender in contenders.values():  # The first time, models move and pages are touched.
+    for contender in contenders.values():  # The first round warms up models and memory.
         contender(0)
     rates = race(contenders, 0, rounds, console)
     return [
@@ -111,7 +111,7 @@ def _race_waiting(size: str, crew: Crew, rounds: int, console: Console) -> list[
 
 
 def _per_second(work: Callable[..., float], *arguments: object) -> Contender:
-    """A broadcast is one piece of work, however long; ``race`` wants a rate."""
+    """Makes a rate of a broadcast, since ``race`` needs one."""
     return lambda _: 1 / work(*arguments)
 
 
@@ -134,7 +134,7 @@ def _race_working(size: str, crew: Crew, rounds: int) -> list[Pause]:
 
 
 class _Copies:
-    """What the memory itself needs: the bytes written once, then copied for each worker, on all cores."""
+    """The cost of the memory itself: the bytes are written once, then copied for each worker, on all cores."""
 
     def __init__(self, nbytes: int, workers: int) -> None:
         self._source, self._shared = np.ones(nbytes, np.uint8), np.ones(nbytes, np.uint8)
@@ -142,7 +142,7 @@ class _Copies:
 
     def broadcast(self) -> float:
         with ThreadPoolExecutor(len(self._copies)) as pool:
-            list(pool.map(lambda _: None, self._copies))  # Threads are there before the clock runs.
+            list(pool.map(lambda _: None, self._copies))  # Threads start before the clock runs.
             started = time.perf_counter()
             np.copyto(self._shared, self._source)
             list(pool.map(lambda copy: np.copyto(copy, self._shared), self._copies))
@@ -177,7 +177,7 @@ class Crew:
         self._await(max(WORKERS))
 
     def broadcast(self, transport: str, workers: int) -> float:
-        """Seconds until the workers, which wait, have new weights."""
+        """Measures the seconds until waiting workers have new weights."""
         self._change_weights()
         started = time.perf_counter()
         self._send(transport, workers)
@@ -189,7 +189,7 @@ class Crew:
         return seconds
 
     def broadcast_to_busy(self, transport: str, workers: int) -> tuple[float, float]:
-        """Seconds until the workers, which work, have new weights, and the longest pause of any of them."""
+        """Measures the seconds until working workers have new weights, and the longest pause of any of them."""
         self._change_weights()
         for pipe in self._pipes[:workers]:
             pipe.send(("work", transport))
@@ -204,7 +204,7 @@ class Crew:
 
     def close(self) -> None:
         for pipe in self._pipes:
-            pipe.close()  # Which ends the worker.
+            pipe.close()  # This ends the worker.
         for process in self._processes:
             process.join(10)
             process.kill()
@@ -234,7 +234,7 @@ class Crew:
             raise KeiseiError("a worker of this benchmark died; its error is printed above") from None
 
     def _check(self, transport: str, answers: list[float]) -> None:
-        """A transport that is fast because nothing arrives does not count."""
+        """Checks that the weights really arrived."""
         expected = _last_weight(self.model)
         tolerance = {"half": 1e-2, "": np.inf}.get(transport, 0.0)
         if any(abs(answer - expected) > tolerance for answer in answers):
@@ -255,9 +255,9 @@ def _last_weight(model: nn.Module) -> float:
 
 
 def _work(size: str, readers: dict[str, WeightReader], queue: Any, pipe: Connection) -> None:
-    """A worker: takes weights when told to, or works until some come, and ends with the learner."""
+    """A worker: it takes weights when told to, or works until new ones come, and ends with the learner."""
     torch.set_num_threads(1)
-    # A model for each transport: a reader moves its model's tensors into memory of its own.
+    # A model for each transport, since a reader moves its model's tensors into its own memory.
     models = {transport: _model(size) for transport in ("queue", *readers, "")}
     pipe.send(0.0)
     while True:
@@ -281,7 +281,7 @@ def _take(model: nn.Module, reader: WeightReader | None, queue: Any) -> None:
 
 
 def _work_until_it_comes(model: nn.Module, reader: WeightReader | None, queue: Any, pipe: Connection) -> None:
-    """Count steps; tell when the weights are in, then what the longest pause between two steps was."""
+    """Counts steps. Reports when the weights have arrived, then the longest pause between two steps."""
     matrix = np.full((64, 64), 0.5, np.float32)
     known = reader.version if reader else 0
     pipe.send(0.0)

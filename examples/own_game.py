@@ -1,7 +1,7 @@
-"""A game of your own, in one small class: both seats act at once, and chance has a say.
+"""A game of your own, in one small class: both seats act at once, and there is chance.
 
-Each round turns up a prize of 1 to 5. Both players show rock, paper or scissors at the same time; the
-winner takes the prize, and nobody does where they show the same. After ten rounds the game is over.
+Each round has a random prize of 1 to 5. Both players show rock, paper or scissors at the same time. The winner
+takes the prize; if they show the same, nobody does. After ten rounds the game is over.
 
     python examples/own_game.py
 """
@@ -23,7 +23,7 @@ class PrizeDuel(keisei.SingleGame):
 
     name = "prize-duel"
     num_actions = 3
-    # The prize, the rounds left, and what each has shown last (0 in the first round): mine, then theirs.
+    # The prize, the remaining rounds, and what each player showed last (0 in the first round): mine, then theirs.
     observation = keisei.ObservationSpec((4,), np.dtype(np.uint8), scale=(0.2, 0.1, 0.33, 0.33))
     simultaneous = True
     zero_sum = True

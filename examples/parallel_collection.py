@@ -2,7 +2,7 @@
 
     python examples/parallel_collection.py
 
-The network is untrained and small, so that this takes seconds; ``train_model`` stands for a learner.
+The network is untrained and small, so this takes seconds. ``train_model`` stands for a learner.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORKER_RESET_INTERVAL = 4
 
 
 def train_model(model: torch.nn.Module, experiences: Experiences) -> float:
-    """Move the weights a little; a real learner looks at the experience more closely."""
+    """Changes the weights a little. A real learner would use the experience."""
     finished = experiences.column("terminated").mean()
     with torch.no_grad():
         for parameter in model.parameters():

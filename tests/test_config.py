@@ -1,4 +1,4 @@
-"""Settings are typed and frozen, and their errors tell everything at once."""
+"""Settings are typed and frozen, and their errors list all problems at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README tells the truth: its code runs, its commands and folders exist."""
+"""The README is true: its code runs, its commands and folders exist."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Other people's collectors on the same games and with the same network, at settings from the published comparison
-where it has them. They run in a process of their own, and only where they are installed (the extra ``peers``).
+"""Other libraries' collectors on the same games and with the same network, with the settings of the published
+comparison if it has them. They run in their own process, and only if they are installed (the extra ``peers``).
 
-The network, the drawing of legal actions and the dummy game are ours in all of them: what is compared is how
-experience comes from the games to the learner.
+Network, sampling and dummy game are ours in all of them. So only the way from the games to the learner is compared.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ class Peer:
     policy: str
     workers: int
     games: int
-    """Of each worker."""
+    """Games of each worker."""
     module: str
-    """In this package; its ``Collector(peer)`` gives a contender."""
+    """A module of this package; its ``Collector(peer)`` gives a contender."""
     needs: str
     """The package to install."""
     style: str
-    """Which of the module's ways to collect."""
+    """The module's way to collect."""
     threads: int = 1
-    """Of torch, in the process that has the network."""
+    """Threads of torch, in the process that has the network."""
 
     def start(self) -> RunningPeer:
         return RunningPeer(self)
@@ -52,7 +51,7 @@ TORCHRL = ("torchrl_", "torchrl")
 
 def _peers() -> Iterator[Peer]:
     for name, library in (("SB3", SB3), ("gymnasium", GYMNASIUM)):
-        # Two threads are the published best setting; where others use the cores too, they lose to one by far.
+        # Two threads are the published best setting. If others use the cores too, one thread is much faster.
         for threads in (1, 2):
             yield _peer(
                 f"{name}, in process, threads: {threads}", "network", "inprocess", 1, 64, library, threads
@@ -89,7 +88,7 @@ PEERS = tuple(_peers())
 
 
 class RunningPeer:
-    """A peer in a process of its own, whose settings of torch and of signals are then nobody else's."""
+    """A peer in its own process, so its settings of torch and signals do not affect others."""
 
     def __init__(self, peer: Peer) -> None:
         for package in (peer.needs, *(["cshogi"] if peer.game == "shogi" else [])):
@@ -98,7 +97,7 @@ class RunningPeer:
         self._peer = peer
         start = multiprocessing.get_context("spawn")
         self._pipe, theirs = start.Pipe()
-        # Not a daemon: those may have no children, and most peers have some.
+        # Not a daemon, since daemons cannot have children, and most peers have some.
         self._process = start.Process(target=_serve, args=(peer, theirs), daemon=False)
         self._process.start()
         theirs.close()

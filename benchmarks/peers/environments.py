@@ -1,5 +1,5 @@
-"""What the peers play and how they choose: the dummy game and Shogi as Gymnasium environments, one game each, and
-policies over a vector of them. Observations are dicts of planes and mask, as those libraries want it.
+"""The games and policies of the peers: the dummy game and Shogi as Gymnasium environments, one game each, and
+policies over a vector of them. Observations are dicts of planes and mask, as those libraries need.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROLLOUT = 32
 
 Observation = dict[str, Array]
 Chooser = Callable[[Array, BoolArray], IntArray]
-"""Planes [n, …] and masks [n, actions] in; an action each out."""
+"""Planes [n, …] and masks [n, actions] in; one action for each out."""
 
 
 def _space(planes: tuple[int, ...]) -> Dict:
@@ -36,7 +36,7 @@ def _space(planes: tuple[int, ...]) -> Dict:
 
 
 class DummyEnv(gymnasium.Env[Observation, int]):
-    """``keisei.games.dummy`` for one game, with nothing around it."""
+    """``keisei.games.dummy`` for a single game."""
 
     def __init__(self) -> None:
         self.observation_space, self.action_space = _space(PLANES), Discrete(ACTIONS)
@@ -59,7 +59,7 @@ class DummyEnv(gymnasium.Env[Observation, int]):
 
 
 class CshogiEnv(gymnasium.Env[Observation, int]):
-    """Shogi by cshogi: its move labels, its planes, and its repetition rule, as people wrap it."""
+    """Shogi by cshogi, with its move labels, planes and repetition rule."""
 
     def __init__(self) -> None:
         import cshogi
@@ -126,13 +126,13 @@ def _random_dummy(planes: Array, masks: BoolArray) -> IntArray:
 
 
 def _random_shogi(planes: Array, masks: BoolArray) -> IntArray:
-    # A mated game's mask is empty until the vector has reset it; its action is not looked at.
+    # The mask of a finished game is empty until the vector resets it; its action is ignored.
     legal = (np.flatnonzero(mask) for mask in masks)
     return np.array([_fast_random.choice(row) if len(row) else 0 for row in legal], np.int32)
 
 
 class Rollout:
-    """Where the learner keeps what it was given, as those libraries' rollout buffers do."""
+    """The learner's storage, like the rollout buffers of those libraries."""
 
     def __init__(self, planes: tuple[int, ...], rows: int) -> None:
         self.planes = np.zeros((ROLLOUT, rows, *planes), np.float32)

@@ -17,7 +17,7 @@ class Collector:
     def __init__(self, peer: Peer) -> None:
         self._rows = peer.workers * peer.games
         factories = [environment(peer.game)] * self._rows
-        # Without its own copies: the rollout below makes the only one.
+        # Without Gymnasium's own copies; the rollout below makes the only one.
         self._vector: Any = (
             SyncVectorEnv(factories, copy=False)
             if peer.style == "inprocess"

@@ -20,7 +20,7 @@ from benchmarks.peers.environments import ROLLOUT, chooser, environment
 
 
 class _Policy(nn.Module):
-    """The chooser of all peers, with tensors around it."""
+    """The policy of all peers, with tensors as inputs and outputs."""
 
     def __init__(self, peer: Peer) -> None:
         super().__init__()
@@ -52,12 +52,12 @@ class Collector:
         common: dict[str, Any] = {
             "frames_per_batch": frames,
             "total_frames": -1,
-            "auto_register_policy_transforms": False,  # The policy has no state that would need any.
+            "auto_register_policy_transforms": False,  # The policy has no state that needs it.
         }
         if peer.style == "inprocess":
             self._collector: Any = DirectCollector(games, _policy(peer), **common)
         else:
-            # Each process builds its own policy: the network needs not travel.
+            # Each process builds its own policy, so the network is not sent.
             factory = partial(_policy, peer)
             self._collector = MultiSyncCollector([games] * peer.workers, policy_factory=factory, **common)
         self._batches = iter(self._collector)

@@ -1,8 +1,8 @@
-"""Typed settings: one small class for each part, and errors that tell everything at once.
+"""Typed settings: one small class for each part, and errors that list all problems at once.
 
-A part declares its settings as a ``Settings`` class with a description for each field; ``parse_settings``
-fills it from a mapping (a YAML file, or keywords), and ``apply_overrides`` is what ``--set`` does to the
-mapping first. This module knows neither torch nor any part, so that everything may import it.
+A part declares its settings as a ``Settings`` class with a description for each field. ``parse_settings`` fills it
+from a mapping (a YAML file, or keywords). ``apply_overrides`` changes the mapping first, as ``--set`` asks. This
+module imports neither torch nor any part, so every module may import it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ __all__ = ["Settings", "apply_overrides", "parse_settings"]
 
 
 class Settings(BaseModel):
-    """The base of all settings: frozen, without unknown keys, and without NaN or infinity."""
+    """The base of all settings: frozen. Unknown keys, NaN and infinity are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
     @field_validator("*", mode="before")
     @classmethod
     def _keep_booleans_apart(cls, value: object, info: ValidationInfo) -> object:
-        """``batch: true`` is a slip of the pen; Python alone would take it for ``batch: 1``."""
+        """Refuses true and false for numbers: ``batch: true`` is a mistake, and Python would read it as
+        ``batch: 1``."""
         if isinstance(value, bool) and not _accepts_bool(cls.model_fields[str(info.field_name)].annotation):
             raise PydanticCustomError("not_a_boolean", "true and false are no value for this setting")
         return value
@@ -47,7 +48,7 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 def parse_settings(
     cls: type[AnySettings], mapping: Mapping[str, Any] | None, where: str = "settings"
 ) -> AnySettings:
-    """Build ``cls`` from a mapping, or raise one ``ConfigError`` that lists all that is wrong with it.
+    """Builds ``cls`` from a mapping, or raises one ``ConfigError`` that lists all problems.
 
     ``where`` names the source in the message, such as the path of a file. None stands for an empty file.
     """
@@ -63,9 +64,9 @@ def parse_settings(
 
 
 def apply_overrides(mapping: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """Lay assignments such as ``ppo.clip=0.1`` over a copy of a mapping and give the copy.
+    """Applies assignments such as ``learner.clip=0.1`` to a copy of a mapping and returns the copy.
 
-    Values are read as YAML, so ``a=3`` is a number, ``a=[1, 2]`` a list and ``a=null`` nothing.
+    Values are read as YAML, so ``a=3`` is a number, ``a=[1, 2]`` a list and ``a=null`` None.
     """
     result = deepcopy(dict(mapping))
     problems = []
@@ -102,7 +103,7 @@ def _assign(mapping: dict[str, Any], override: str) -> None:
 
 
 def _number_or_itself(value: object) -> object:
-    """YAML 1.1 takes ``1e-3`` for a text; here it is the number everybody means."""
+    """Reads ``1e-3`` as a number, which YAML 1.1 reads as text."""
     if isinstance(value, str) and re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", value):
         return float(value)
     return value
@@ -114,7 +115,7 @@ def _report(where: str, problems: Sequence[str]) -> str:
 
 
 def _problems(cls: type[Settings], mapping: Mapping[str, Any], errors: list[ErrorDetails]) -> list[str]:
-    """One line for each key that is wrong, in the order in which pydantic found them."""
+    """Gives one line for each wrong key, in the order in which pydantic found them."""
     lines: dict[str, str] = {}
     for error in errors:
         keys = _keys(mapping, error)
@@ -124,8 +125,8 @@ def _problems(cls: type[Settings], mapping: Mapping[str, Any], errors: list[Erro
 
 
 def _keys(mapping: Mapping[str, Any], error: ErrorDetails) -> list[int | str]:
-    """The path of an error through the user's own mapping. Pydantic's paths also name the members of unions,
-    which the user never wrote; those are left out."""
+    """Gives the path of an error in the user's own mapping. Pydantic's paths also name the members of unions, which
+    the user did not write; they are left out."""
     keys: list[int | str] = []
     place: Any = mapping
     for part in error["loc"]:
@@ -149,7 +150,7 @@ def _explain(cls: type[Settings], keys: Sequence[int | str], error: ErrorDetails
     if error["type"] == "missing":
         return f": missing; it must be {allowed}" if allowed else ": missing"
     if error["type"] in ("value_error", "assertion_error") or not allowed:
-        # A rule of the class itself, which says in its own words what it wants.
+        # A rule of the class itself, with its own message.
         message = error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
         shown = "" if isinstance(error["input"], Mapping) else f" = {_shown(error['input'])}"
         return f"{shown}: {message}"
@@ -157,7 +158,7 @@ def _explain(cls: type[Settings], keys: Sequence[int | str], error: ErrorDetails
 
 
 def _find_field(cls: type[Settings], keys: Sequence[int | str]) -> tuple[type[Settings], FieldInfo | None]:
-    """The class that a path ends in, and the field where the path names one."""
+    """Gives the class that a path ends in, and the field if the path names one."""
     owner, field = cls, None
     for key in keys:
         if field is not None:
@@ -186,7 +187,7 @@ def _suggestion(name: str, owner: type[Settings]) -> str:
 
 
 def _allowed(field: FieldInfo) -> str:
-    """What a field takes, such as ``a whole number from 1 to 9 or null``; empty for an unusual type."""
+    """Describes what a field accepts, such as ``a whole number from 1 to 9 or null``; empty for an unusual type."""
     members = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else ()
     kinds = [_kind(member) for member in members or (field.annotation,) if member is not NoneType]
     if not all(kinds):
@@ -231,7 +232,7 @@ def _one_of(values: Iterable[object]) -> str:
 
 
 def _bounds(metadata: Sequence[object]) -> str:
-    """The range of a number or of a length: ``from 1 to 9``, ``at least 1``, ``above 0 and below 1``."""
+    """Describes the range of a number or of a length: ``from 1 to 9``, ``at least 1``, ``above 0 and below 1``."""
     low, high, rest = "", "", ""
     for rule in metadata:
         if isinstance(rule, annotated_types.Ge):
@@ -255,7 +256,7 @@ def _bounds(metadata: Sequence[object]) -> str:
 
 
 def _accepts_bool(annotation: Any) -> bool:
-    """Whether true and false are values of a type. All but numbers, texts and choices may be."""
+    """Whether a type may accept true and false. Numbers, texts and choices do not."""
     if get_origin(annotation) is Annotated:
         return _accepts_bool(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):

@@ -8,29 +8,29 @@
     │   │   └── IllegalActionError   an action is not legal in its position
     │   ├── SavedStateError      a saved state is damaged or belongs to another game
     │   └── ContractError        a game breaks the contract (raised by ``check_game``)
-    ├── SharedMemoryError        shared memory cannot be had, or is used where it must not be
+    ├── SharedMemoryError        shared memory is not available, or is used wrongly
     ├── WeightsError             weights do not fit a model, are damaged, or could not be read
-    │   └── WeightsVersionError      the weights of that version are not there (any more)
-    ├── ParallelError            parallel collection cannot go on, or is used in the wrong order
-    │   ├── WorkerStartError         a worker could not be started; carries its traceback
+    │   └── WeightsVersionError      the weights of that version do not exist (any more)
+    ├── ParallelError            parallel collection cannot continue, or is used in the wrong order
+    │   ├── WorkerStartError         a worker could not be started; has its traceback
     │   ├── NoWorkersError           all workers are stopped, paused, failed or quarantined
-    │   ├── TableFailedError         a table fails whoever plays it; carries its place and a traceback
+    │   ├── TableFailedError         a table fails under two workers; has its place and a traceback
     │   └── CollectTimeoutError      no progress for too long; nothing that was collected is lost
     ├── LearningError            training has diverged
     ├── CheckpointError          a checkpoint is damaged, or does not fit what it is loaded into
     │   ├── CheckpointVersionError   a checkpoint is whole, but of a format that this version does not read
     │   └── CheckpointWriteError     a checkpoint could not be written; the earlier ones are whole
     ├── RunError                 a run directory cannot be made, opened or used
-    │   ├── RunExistsError           a run of that name is there already
+    │   ├── RunExistsError           a run of that name exists already
     │   ├── RunLockedError           another process is training that run
     │   └── RunDatabaseError         run.db is damaged, foreign, full, or of a newer version
-    ├── PolicyError              a policy cannot decide: no legal action, or logits that are no numbers
-    └── NotationError            a text is not what its format says
-        ├── InvalidPositionError     SFEN, KIF or CSA that describes no possible position
-        ├── InvalidMoveError         a text that is no move at all
+    ├── PolicyError              a policy cannot decide: no legal action, or logits that are not numbers
+    └── NotationError            a text does not follow its format
+        ├── InvalidPositionError     SFEN, KIF or CSA of an impossible position
+        ├── InvalidMoveError         a text that is not a move
         └── IllegalMoveError         a move that the rules forbid here
 
-A message names the rule, the value it got and the way out.
+A message names the rule, the value it got and what to do.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ConfigError(KeiseiError, ValueError):
 
 
 class GameError(KeiseiError):
-    """Something is wrong with a game or with what was handed to it."""
+    """Something is wrong with a game or with its arguments."""
 
 
 class UnknownGameError(GameError, LookupError):
@@ -53,23 +53,23 @@ class UnknownGameError(GameError, LookupError):
 
 
 class ActionError(GameError, ValueError):
-    """An array of actions has the wrong shape, type or range. The games are as they were."""
+    """An array of actions has the wrong shape, type or range. The games do not change."""
 
 
 class IllegalActionError(ActionError):
-    """An action is not legal in its position. The games are as they were."""
+    """An action is not legal in its position. The games do not change."""
 
 
 class SavedStateError(GameError, ValueError):
-    """A saved state is damaged or was made by another game. The games are as they were."""
+    """A saved state is damaged or belongs to another game. The games do not change."""
 
 
 class ContractError(GameError, AssertionError):
-    """A game does not do what the contract asks of it."""
+    """A game breaks the contract."""
 
 
 class SharedMemoryError(KeiseiError):
-    """Shared memory cannot be had, or is used after it was closed, past its end, or by the wrong process."""
+    """Shared memory is not available, or is used after it was closed, past its end, or by the wrong process."""
 
 
 class WeightsError(KeiseiError, ValueError):
@@ -77,11 +77,11 @@ class WeightsError(KeiseiError, ValueError):
 
 
 class WeightsVersionError(WeightsError, LookupError):
-    """The weights of the version that was asked for are not there, or not any more."""
+    """The weights of the requested version do not exist, or no longer exist."""
 
 
 class ParallelError(KeiseiError):
-    """Parallel collection cannot go on, or was used in the wrong order."""
+    """Parallel collection cannot continue, or was used in the wrong order."""
 
 
 class WorkerStartError(ParallelError):
@@ -89,7 +89,7 @@ class WorkerStartError(ParallelError):
 
 
 class NoWorkersError(ParallelError):
-    """No worker is left that could collect anything."""
+    """No worker is left that can collect."""
 
 
 class TableFailedError(ParallelError):
@@ -109,11 +109,11 @@ class CheckpointError(KeiseiError):
 
 
 class CheckpointVersionError(CheckpointError):
-    """A checkpoint is whole, but its format is not one that this version reads."""
+    """A checkpoint is whole, but this version cannot read its format."""
 
 
 class CheckpointWriteError(CheckpointError):
-    """A checkpoint could not be written, as when the disk is full. Nothing of it is left; earlier ones are whole."""
+    """A checkpoint could not be written, for example because the disk is full. Earlier checkpoints are whole."""
 
 
 class RunError(KeiseiError):
@@ -121,7 +121,7 @@ class RunError(KeiseiError):
 
 
 class RunExistsError(RunError, FileExistsError):
-    """A run of that name is there already; the message names the choices."""
+    """A run of that name exists; the message lists the choices."""
 
 
 class RunLockedError(RunError):
@@ -133,7 +133,7 @@ class RunDatabaseError(RunError):
 
 
 class PolicyError(KeiseiError):
-    """A policy cannot decide with what it was given, or its network has diverged."""
+    """A policy cannot decide with its inputs, or its network has diverged."""
 
 
 class NotationError(KeiseiError, ValueError):
@@ -141,7 +141,7 @@ class NotationError(KeiseiError, ValueError):
 
 
 class InvalidPositionError(NotationError):
-    """The text describes no position, or one that the rules rule out."""
+    """The text does not describe a possible position."""
 
 
 class InvalidMoveError(NotationError):

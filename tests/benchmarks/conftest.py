@@ -1,4 +1,4 @@
-"""``benchmarks`` is no part of the package; the command adds the project's folder to the path itself."""
+"""``benchmarks`` is not part of the package, so the tests add the project's folder to the path."""
 
 from __future__ import annotations
 

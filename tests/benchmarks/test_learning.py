@@ -1,4 +1,4 @@
-"""``keisei bench learning`` and its kin train, play and count. Runs of a second: figures mean nothing."""
+"""The commands ``keisei bench learning…`` train, play and count. Runs take a second, so figures mean nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands run within the tests' own process here: what they set for a whole process is set back."""
+"""Commands run in the process of the tests, so settings of the whole process are restored."""
 
 from __future__ import annotations
 

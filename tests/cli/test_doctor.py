@@ -1,4 +1,4 @@
-"""``keisei doctor`` tells what is there and what is not."""
+"""``keisei doctor`` shows what is there and what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``keisei play`` plays games and tells how they went."""
+"""``keisei play`` plays games and prints statistics."""
 
 from __future__ import annotations
 

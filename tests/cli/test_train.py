@@ -100,14 +100,14 @@ def test_a_run_that_is_over_says_so(tmp_path: Path, tiny: str) -> None:
     train(tmp_path, tiny)
     result = train(tmp_path, tiny)
     assert result.exit_code == 0
-    assert "the run has come to its end before" in " ".join(result.stdout.split())
+    assert "the run has already ended" in " ".join(result.stdout.split())
 
 
 def test_other_settings_are_refused(tmp_path: Path, tiny: str) -> None:
     train(tmp_path, tiny)
     result = train(tmp_path, tiny, "--set", "run.seed=1")
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: run {tmp_path / 'tiny'} exists. Go on with it: keisei train ")
+    assert result.stderr.startswith(f"error: run {tmp_path / 'tiny'} exists. Continue it: keisei train ")
     assert "--restart" in result.stderr
     assert "--overwrite" in result.stderr
     assert seed_of(tmp_path / "tiny") == 0
@@ -265,7 +265,7 @@ def test_a_signal_saves_and_leaves(tmp_path: Path, tiny: str, number: signal.Sig
     assert process.returncode == 130, output
     run = RunDirectory.open(tmp_path / "tiny")
     assert f"warning: {number.name}: saving and leaving; once more leaves at once" in output
-    assert output.splitlines()[-1] == f"Go on with it: keisei train {run.path}"
+    assert output.splitlines()[-1] == f"Continue it: keisei train {run.path}"
     assert "Traceback" not in output
     assert run.status().state is RunState.INTERRUPTED
     found = CheckpointArchive(run.checkpoints, read_only=True).latest()
@@ -353,8 +353,8 @@ def test_an_update_that_does_not_end_is_given_up(tmp_path: Path, tiny: str, stuc
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
-    assert "the update is given up" in output
-    assert f"Go on with it: keisei train {tmp_path / 'tiny'}" in output
+    assert "the update is abandoned" in output
+    assert f"Continue it: keisei train {tmp_path / 'tiny'}" in output
     found = CheckpointArchive(tmp_path / "tiny" / "checkpoints", read_only=True).latest()
     assert found is not None
     assert found.checkpoint.update == 2

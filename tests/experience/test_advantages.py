@@ -1,4 +1,4 @@
-"""Advantages that can be checked by hand. That they are right in every game, ``test_estimates`` tells."""
+"""Advantages that can be checked by hand. ``test_estimates`` checks them in every kind of game."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions wait for exactly the next slab of their table; what can no longer be known is dropped and counted."""
+"""Decisions wait for exactly the next slab of their table; those without a known outcome are dropped and counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The buffer of an update: what it takes from workers, whom it asks, and what it shows the learner."""
+"""The buffer of an update: what it takes from workers, when it calls the judge, and what the learner sees."""
 
 from __future__ import annotations
 

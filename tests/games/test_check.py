@@ -63,7 +63,7 @@ class UsesGlobalRandomness(TicTacToe):
         super().play(action, rng)
 
 
-@broken("must go on as it did")
+@broken("must continue as it did")
 class RemembersTheLastGame(TicTacToe):
     episodes = 0
 
@@ -234,7 +234,7 @@ CHANGES: dict[str, tuple[str, Callable[[Batch, Step], Step]]] = {
     "BothEnds": ("both terminated and truncated", lambda g, s: replace(s, truncated=s.terminated)),
     "EndingWithoutEnd": ("ending must be 0 exactly", lambda g, s: replace(s, ending=s.ending + np.uint8(1))),
     "UnknownEnding": ("index into spec.endings", lambda g, s: replace(s, ending=s.ending * np.uint8(9))),
-    "EarlyScores": ("scores must be 0 where", lambda g, s: replace(s, scores=s.scores + np.float32(1))),
+    "EarlyScores": ("scores must be 0 while", lambda g, s: replace(s, scores=s.scores + np.float32(1))),
     "WrongPlies": ("plies must count", lambda g, s: replace(s, plies=s.plies + np.int32(1))),
     "Infinite": ("not finite", lambda g, s: replace(s, rewards=s.rewards * np.float32("nan"))),
     "DoubleRewards": ("must be float32", lambda g, s: replace(s, rewards=s.rewards.astype(np.float64))),

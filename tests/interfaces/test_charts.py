@@ -1,4 +1,4 @@
-"""Charts: what becomes of numbers on their way to a picture, as SVG and on a terminal."""
+"""Charts: how numbers become a picture, as SVG and on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can't be had is done without, and said."""
+"""Missing features of the device are skipped, with a warning."""
 
 from __future__ import annotations
 

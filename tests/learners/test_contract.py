@@ -1,4 +1,4 @@
-"""Reports are plain numbers, and travel to where no torch is."""
+"""Reports are plain numbers and need no torch."""
 
 from __future__ import annotations
 

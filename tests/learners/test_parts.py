@@ -1,4 +1,4 @@
-"""The parts of a minibatch follow from the work alone."""
+"""The number of parts of a minibatch depends only on the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A learner that is restored goes on as the one that was saved, and what is no state of it is refused."""
+"""A restored learner continues like the saved one, and other states are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several threads learn what one learns, and always the same."""
+"""Several threads learn the same as one thread, bit for bit."""
 
 from __future__ import annotations
 

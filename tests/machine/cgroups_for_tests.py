@@ -1,4 +1,4 @@
-"""A file system in which a process finds itself in control groups of our making."""
+"""A file system with control groups for tests."""
 
 from __future__ import annotations
 

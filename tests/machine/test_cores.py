@@ -1,4 +1,4 @@
-"""A process counts the cores that it may use, whoever limits them."""
+"""A process counts the cores that it may use, under every kind of limit."""
 
 from __future__ import annotations
 

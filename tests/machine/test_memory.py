@@ -1,4 +1,4 @@
-"""What is left of the memory, whoever limits it."""
+"""The memory that is left, under every kind of limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which build of the core a processor gets: only one all of whose instructions it has."""
+"""A processor gets only a build whose instructions it has."""
 
 from __future__ import annotations
 

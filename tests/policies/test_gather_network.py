@@ -1,4 +1,4 @@
-"""The gathering network: an MLP's numbers and gradients, whatever beside it, in every build and type."""
+"""The gather network has an MLP's outputs and gradients, in every batch, build and type."""
 
 from __future__ import annotations
 

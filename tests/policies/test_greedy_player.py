@@ -1,4 +1,4 @@
-"""The player that takes what it can get: material in Shogi, wins elsewhere."""
+"""The greedy player: it takes material in Shogi, and wins elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that check the workers are themselves able to find something."""
+"""The checks of workers find real faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``verify_training``: all ways to train come to the same weights, and one that does not is named."""
+"""``verify_training``: all ways to train end with the same weights, and one that does not is named."""
 
 from __future__ import annotations
 

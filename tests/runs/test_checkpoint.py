@@ -127,7 +127,7 @@ def test_damage_is_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFix
         found = store.latest()
     assert found is not None
     assert found.path.name == "update-000000001"
-    assert "update-000000002 is passed over" in caplog.text
+    assert "update-000000002 is skipped" in caplog.text
     assert "optimizer.safetensors cannot be read: No such file" in caplog.text
 
 

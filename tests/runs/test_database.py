@@ -1,4 +1,4 @@
-"""``run.db`` shows whole updates to everybody, survives its writer, and takes back what is done again."""
+"""``run.db`` shows whole updates to all readers, survives its writer, and removes what is done again."""
 
 from __future__ import annotations
 

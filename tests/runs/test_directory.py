@@ -1,4 +1,4 @@
-"""A run directory is made as a whole, never overwritten in silence, and trained by one process at a time."""
+"""A run directory is made as a whole, never overwritten silently, and trained by one process at a time."""
 
 from __future__ import annotations
 

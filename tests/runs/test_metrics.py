@@ -236,7 +236,7 @@ def test_warnings_of_the_library_reach_the_log(run: RunDirectory, monkeypatch: p
     logger = logging.getLogger("keisei.example")
     logger.addHandler(handler)
     try:
-        logger.warning("checkpoint %s is passed over", "update-000000002")
+        logger.warning("checkpoint %s is skipped", "update-000000002")
         try:
             raise ZeroDivisionError
         except ZeroDivisionError:
@@ -249,7 +249,7 @@ def test_warnings_of_the_library_reach_the_log(run: RunDirectory, monkeypatch: p
         log.close()
     first, second = map(json.loads, run.log.read_text().splitlines())
     assert (first["level"], first["source"]) == ("warning", "keisei.example")
-    assert first["message"] == "checkpoint update-000000002 is passed over"
+    assert first["message"] == "checkpoint update-000000002 is skipped"
     assert "ZeroDivisionError" in second["traceback"]
     assert handler.dropped == 1
 

@@ -1,4 +1,4 @@
-"""Optimisers and random generators go on where they were, to the bit."""
+"""Optimisers and random generators continue where they were, to the bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trainers that are killed with kill -9, again and again, in a process that has torch and no thread."""
+"""Trainers that are killed with kill -9 several times, in a process that has torch and no thread."""
 
 from __future__ import annotations
 

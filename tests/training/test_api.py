@@ -1,4 +1,4 @@
-"""``keisei.train`` and what it does with runs that are there already."""
+"""``keisei.train``, also with runs that exist already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks, patience has an end, and the second is obeyed at once."""
+"""Ctrl-C and SIGTERM: the first signal ends the run soon, the second at once."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_an_update_that_would_last_too_long_is_given_up(
     assert result.run.status().state is RunState.INTERRUPTED
     assert result.counters.update == 2
     assert checkpoints(result.run) == [0, 2]
-    assert ("warning", "the update is given up; the state before it is kept") in recorder.notes
+    assert ("warning", "the update is abandoned; the state before it is kept") in recorder.notes
     saved = load_checkpoint(result.run.checkpoints / "latest")
     load_model(result.network, saved.tensors["model"])
     assert weights_digest(result.network) == result.digest
@@ -240,4 +240,4 @@ def test_an_evaluation_is_given_up_at_once(tmp_path: Path) -> None:
     assert result.outcome == "interrupted"
     assert result.counters.update == 2
     assert recorder.evaluations == []
-    assert ("info", "the evaluation is given up") in recorder.notes
+    assert ("info", "the evaluation is abandoned") in recorder.notes

@@ -140,7 +140,7 @@ def test_a_damaged_latest_one_is_passed_over_and_told(
         player = load_player("a@latest", SPEC, root)
     assert player.name == "a@10"
     assert is_update(player, run, 10)
-    assert "update-000000020 is passed over" in caplog.text
+    assert "update-000000020 is skipped" in caplog.text
 
 
 @pytest.mark.parametrize("text", ["a", "a@best", "a@10", "runs/a/checkpoints/update-000000010"])

@@ -84,7 +84,7 @@ def test_a_run_comes_before_the_preset_of_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a: [1,", r"mine\.yaml is no valid YAML"),
+        (b"a: [1,", r"mine\.yaml is not valid YAML"),
         (b"- a\n- b\n", r"mine\.yaml must hold a table"),
         (b"\xff\xfe\x00", r"mine\.yaml cannot be read as settings"),
     ],

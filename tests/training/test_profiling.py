@@ -1,4 +1,4 @@
-"""Where the time goes: parts that add up, from the very work that a run does, whatever it is placed in."""
+"""Profiling: the parts add up, and the work is that of a real run, in every placement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run comes to the same weights wherever its workers run, and however often it is stopped and resumed."""
+"""A run ends with the same weights wherever its workers run, and however often it is stopped and resumed."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_an_evaluation_that_was_cut_short_is_made_up_for(tmp_path: Path) -> None
     )
     assert result.counters.update == 2
     assert recorder.evaluations == []
-    assert ("info", "the evaluation is given up") in recorder.notes
+    assert ("info", "the evaluation is abandoned") in recorder.notes
     resumed = Recorder()
     train(tmp_path, *settings, callbacks=[resumed])
     assert [evaluation.update for evaluation in resumed.evaluations] == [2, 4]
@@ -137,7 +137,7 @@ def test_the_last_evaluation_is_made_up_for_and_made_once(tmp_path: Path) -> Non
         assert train(tmp_path, *settings, callbacks=[recorder]).outcome == "finished"
         evaluated.append([evaluation.update for evaluation in recorder.evaluations])
     assert evaluated == [[2], []]
-    assert any("has come to its end before" in message for _, message in recorder.notes)
+    assert any("has already ended" in message for _, message in recorder.notes)
 
 
 def test_a_finished_run_may_go_on_for_longer(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_resumed_run_starts_new_games_where_old_ones_do_not_fit(tmp_path: Path
     result = train(tmp_path, "parallel.tables=4", "parallel.games=4", callbacks=[recorder])
     assert result.outcome == "finished"
     told = [line["message"] for line in read_log(result.run.log) if line["event"] == "log"]
-    assert any("all games begin anew" in message for message in told)
+    assert any("all games start over" in message for message in told)
 
 
 def test_what_came_after_the_checkpoint_is_taken_back(tmp_path: Path, undisturbed: TrainResult) -> None:
@@ -204,7 +204,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
     assert recorder.started[0].counters.update == 2
     warnings = [message for level, message in recorder.notes if level == "warning"]
     assert len(warnings) == 1
-    assert warnings[0].startswith("a damaged checkpoint is passed over: ")
+    assert warnings[0].startswith("a damaged checkpoint is skipped: ")
     assert f"update-000000003/{file} is damaged" in warnings[0]
     assert result.digest == undisturbed.digest
     assert (run.checkpoints / "set-aside-update-000000003").is_dir()

@@ -1,4 +1,4 @@
-"""The loop and what it tells: summaries against slabs written by hand, the pace, and when weights are published."""
+"""The loop: summaries of slabs written by hand, the length of a run, and when weights are published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop and all that watches it: numbers, matches, checkpoints, callbacks, and how a run ends."""
+"""The trainer: numbers, matches, checkpoints, callbacks, and how a run ends."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_damaged_best_gives_its_place_to_the_next(tmp_path: Path) -> None:
     recorder = Recorder()
     spoil = After(lambda: (run.checkpoints / "best" / "model.safetensors").write_bytes(b"rot") and None, 3)
     train(tmp_path, *settings, callbacks=[recorder, spoil])
-    assert any("the best checkpoint can't be met" in message for _, message in recorder.notes)
+    assert any("the best checkpoint can't be loaded" in message for _, message in recorder.notes)
     assert os.readlink(run.checkpoints / "best") == "update-000000004"
 
 

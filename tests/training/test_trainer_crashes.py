@@ -1,4 +1,4 @@
-"""kill -9 at any instant, and a disk that refuses: the run goes on, and comes to the same weights."""
+"""After kill -9 at any moment, or a full disk, the run continues and ends with the same weights."""
 
 from __future__ import annotations
 

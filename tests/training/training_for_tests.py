@@ -1,4 +1,4 @@
-"""Runs of a second, and who watches them. Processes that tests start import this module too."""
+"""Runs of a second, and callbacks for them. Processes that tests start import this module too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``keisei bench``: every figure that the README quotes, measured on this machine."""
+"""``keisei bench``: measures every figure of the README on this machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rich.console import Console
 from keisei.cli.installation import checkout
 from keisei.errors import KeiseiError
 
-app = typer.Typer(no_args_is_help=True, help="Measure, side by side with others, on this machine.")
+app = typer.Typer(no_args_is_help=True, help="Measure Keisei beside other libraries, on this machine.")
 
-Rounds = Annotated[int, typer.Option(min=1, help="How often each contender has its turn; medians are shown.")]
+Rounds = Annotated[int, typer.Option(min=1, help="Rounds of each contender; medians are shown.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 
 
 class CollectedGame(StrEnum):
-    """What ``collect`` can be measured on."""
+    """The games that ``collect`` can measure."""
 
     DUMMY = "dummy"
     SHOGI = "shogi"
@@ -29,7 +29,7 @@ class CollectedGame(StrEnum):
 
 @app.callback()
 def _bench() -> None:
-    """Keeps ``bench`` a group, however many measurements it has."""
+    """Keeps ``bench`` a group, even with a single measurement."""
 
 
 @app.command()
@@ -39,7 +39,7 @@ def games(
     peers: Annotated[bool, typer.Option("--peers", help="Measure pgx too (the extra `peers`).")] = False,
     as_json: Json = False,
 ) -> None:
-    """Steps per second of Shogi, ours and others'."""
+    """Measure the steps per second of Shogi, ours and others'."""
     _benchmark("games").run(
         rounds=rounds, seconds=seconds, peers=peers, as_json=as_json, console=Console(highlight=False)
     )
@@ -47,30 +47,30 @@ def games(
 
 @app.command()
 def weights(rounds: Rounds = 3, as_json: Json = False) -> None:
-    """How fast new weights reach 1, 4 and 8 workers: ours, a queue of pickled ones, and memcpy."""
+    """Measure how fast new weights reach 1, 4 and 8 workers: ours, a queue of pickled weights, and memcpy."""
     _benchmark("weights").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))
 
 
 @app.command()
 def networks(
-    game: Annotated[str, typer.Option(help="The game whose positions are looked at.")] = "shogi",
+    game: Annotated[str, typer.Option(help="The game whose positions are used.")] = "shogi",
     rounds: Rounds = 3,
     as_json: Json = False,
 ) -> None:
-    """What each kind of network takes to play and to learn, for one position."""
+    """Measure how long each kind of network takes to play and to learn, for one position."""
     _benchmark("networks").run(game=game, rounds=rounds, as_json=as_json, console=Console(highlight=False))
 
 
 @app.command()
 def training(rounds: Rounds = 3, as_json: Json = False) -> None:
-    """Training in one process and with workers, at equal learning work: the same transitions, steps and weights."""
+    """Compare training in one process and with workers, with the same transitions, steps and weights."""
     measured = _benchmark("training")
     measured.run(measured.Settings(rounds=rounds), as_json=as_json, console=Console(highlight=False))
 
 
 @app.command()
 def search(rounds: Rounds = 3, as_json: Json = False) -> None:
-    """How long the players greedy and search:DEPTH take for a move of Shogi."""
+    """Measure how long the players greedy and search:DEPTH take for a move of Shogi."""
     _benchmark("search").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))
 
 
@@ -85,7 +85,8 @@ def collect(
     peers: Annotated[bool, typer.Option("--peers", help="Measure SB3, TorchRL and Gymnasium too.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Transitions per second that reach the learner: ours, the machine's limits, a queue of dicts, and peers'."""
+    """Measure the transitions per second that reach the learner: ours, the machine's limits, a queue of dicts, and
+    peers."""
     collecting = _benchmark("collect")
     settings = collecting.Settings(
         rounds=rounds,
@@ -102,13 +103,13 @@ def learning(
     preset: Annotated[list[str] | None, typer.Option(help="Only this preset; may be given again.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each preset, with seeds 0, 1 …")] = 1,
     minutes: Annotated[
-        float | None, typer.Option(min=0.01, help="In place of a preset's own length.")
+        float | None, typer.Option(min=0.01, help="Length in place of the preset's own.")
     ] = None,
     games: Annotated[int, typer.Option(min=2, help="Games of each match; an even number.")] = 200,
     keep: Annotated[Path | None, typer.Option(help="Keep the runs in this folder.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train the presets from nothing and count what they score. All of them take three quarters of an hour."""
+    """Train the presets from nothing and measure their scores. All together take three quarters of an hour."""
     _benchmark("learning").run(
         preset or [], seeds, minutes, games, as_json=as_json, console=Console(highlight=False), keep=keep
     )
@@ -116,12 +117,12 @@ def learning(
 
 @app.command("learning-networks")
 def learning_networks(
-    preset: Annotated[str, typer.Option(help="Whose game and learner.")] = "shogi-quickstart",
-    minutes: Annotated[float, typer.Option(min=0.01, help="For each network.")] = 3.0,
+    preset: Annotated[str, typer.Option(help="The preset with game and learner.")] = "shogi-quickstart",
+    minutes: Annotated[float, typer.Option(min=0.01, help="Minutes for each network.")] = 3.0,
     games: Annotated[int, typer.Option(min=2, help="Games of each match; an even number.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """What several networks learn in the same time."""
+    """Compare what several networks learn in the same time."""
     _benchmark("learning").compare_networks(
         preset, minutes, games, as_json=as_json, console=Console(highlight=False)
     )
@@ -129,20 +130,20 @@ def learning_networks(
 
 @app.command("learning-modes")
 def learning_modes(
-    preset: Annotated[str, typer.Option(help="What is trained.")] = "connect-four-ppo",
+    preset: Annotated[str, typer.Option(help="The preset to train.")] = "connect-four-ppo",
     steps: Annotated[int, typer.Option(min=1, help="Transitions that each loop learns from.")] = 300_000,
     games: Annotated[int, typer.Option(min=2, help="Games of each match; an even number.")] = 200,
     as_json: Json = False,
 ) -> None:
-    """What the synchronous and the asynchronous loop learn from as many transitions."""
+    """Compare what the synchronous and the asynchronous loop learn from the same number of transitions."""
     _benchmark("learning").compare_modes(
         preset, steps, games, as_json=as_json, console=Console(highlight=False)
     )
 
 
 def _benchmark(name: str) -> Any:
-    """A module of ``benchmarks/``, which lies in the project's folder and is not installed with the package:
-    it imports the libraries that we compare with, and some of those are under other licences."""
+    """Imports a module of ``benchmarks/``. That folder is not installed with the package: it imports the libraries
+    that we compare with, and some of these have other licences."""
     root = checkout()
     if root is None:
         raise KeiseiError(

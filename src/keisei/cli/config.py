@@ -1,4 +1,4 @@
-"""``keisei config``: the settings of a preset, a file or a run, whole and explained."""
+"""``keisei config``: all settings of a preset, a file or a run, with explanations."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def config(
         list[str] | None, typer.Option("--set", help="Change a setting, as in keisei train.")
     ] = None,
     root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
-    explain: Annotated[bool, typer.Option("--explain", help="Say above each setting what it means.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain each setting in a comment.")] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of all settings instead.")
     ] = False,
 ) -> None:
-    """Print settings as a run would use them, defaults included, as YAML that `keisei train` reads. Without a
-    target, list the presets."""
+    """Print all settings of a run, defaults included, as YAML that `keisei train` reads. Without a target, list the
+    presets."""
     from keisei.training.presets import find_source, load_preset, preset_names
     from keisei.training.settings import TrainConfig
 
@@ -45,7 +45,7 @@ def config(
 
 
 def _explained(settings: BaseModel, indent: str = "") -> Iterator[str]:
-    """YAML with the description of each setting as a comment above it."""
+    """Writes YAML with the description of each setting as a comment above it."""
     for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
         about = " ".join((field.description or type(value).__doc__ or "").split())

@@ -22,7 +22,7 @@ from keisei.machine.memory import free_memory, memory_limit
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. ``remedy`` says how to get what is missing; empty where all is well."""
+    """One line of the report. ``remedy`` says how to get what is missing; empty if nothing is missing."""
 
     name: str
     value: str
@@ -30,7 +30,7 @@ class Finding:
 
 
 def doctor() -> None:
-    """Show what this machine offers, what is missing, and how to get it."""
+    """Show what this machine has, what is missing, and how to get it."""
     findings = list(examine())
     table = Table("", "Part", "Found", box=None, pad_edge=False)
     for finding in findings:
@@ -43,12 +43,12 @@ def doctor() -> None:
     )
     for finding in findings:
         if finding.remedy:
-            # On one line however long, so that a command can be copied.
+            # On one line, even if it is long, so that a command can be copied.
             console.print(Text(f"  {finding.name}: {finding.remedy}"), soft_wrap=True)
 
 
 def examine() -> Iterator[Finding]:
-    """Look at one part after the other."""
+    """Checks one part after the other."""
     yield Finding("python", f"{platform.python_version()} ({sys.platform}, {platform.machine()})")
     yield _cores()
     yield _memory()
@@ -126,7 +126,7 @@ def _why_no_gpu(cuda: str | None) -> str:
 
 
 def _extra(name: str, module: str, purpose: str) -> Finding:
-    """Look for an optional package without importing it: Ray alone takes seconds."""
+    """Looks for an optional package without importing it, since some imports take seconds."""
     if find_spec(module) is None:
         pinned = "-c constraints.txt " if checkout() is not None else ""
         return Finding(name, f"not installed; only {purpose} need it", pip_install(f"{pinned}{name}"))

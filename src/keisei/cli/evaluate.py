@@ -1,4 +1,4 @@
-"""``keisei evaluate``: how strong a run's player is, against players of any kind."""
+"""``keisei evaluate``: measures a run's player against other players."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Temperature = Annotated[
     float | None,
     typer.Option(
         min=0,
-        help="How freely networks play; 0 takes the best action. By default as in their runs' own evaluations.",
+        help="Temperature of networks; 0 takes the best action. The default is that of their runs' evaluations.",
     ),
 ]
 OpeningPlies = Annotated[
     int | None,
-    typer.Option(min=0, help="Random plies before each pair of games; by default what suits the game."),
+    typer.Option(min=0, help="Random plies at the start of each pair of games; the default suits the game."),
 ]
 Root = Annotated[Path, typer.Option(help="The directory of runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -57,7 +57,7 @@ def evaluate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let a run's player meet opponents, with both players in both seats. Nothing is written into the run."""
+    """Play a run's player against opponents, with both players in both seats. Nothing is written into the run."""
     from keisei.evaluation import play_match
     from keisei.training.players import game_of, load_player
 
@@ -91,7 +91,7 @@ def evaluate(
 
 
 def games_progress() -> Progress:
-    """A display of games that have ended, beside the output and not in it."""
+    """Shows the number of finished games, on stderr."""
     text = TextColumn("{task.description}", markup=False)
     columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True)
@@ -103,7 +103,7 @@ def _bar(progress: Progress, text: str, games: int) -> Callable[[int, int], None
 
 
 def _print(player: Player, matches: Sequence[MatchResult]) -> None:
-    """One column for each opponent."""
+    """Makes a table with one column for each opponent."""
     table = Table(box=None, pad_edge=False)
     table.add_column("against", no_wrap=True)
     for match in matches:
@@ -172,7 +172,7 @@ def _match_as_json(match: MatchResult) -> dict[str, object]:
 
 
 def _prepare_records(directory: Path, game: RunGame) -> None:
-    """Before anything is played, so that no games are lost."""
+    """Checks the folder before anything is played, so no games are lost."""
     if game.spec.record_format is None:
         raise ConfigError(f"--records: {game.spec.name} has no format for records; leave it out")
     try:
@@ -185,7 +185,7 @@ def _prepare_records(directory: Path, game: RunGame) -> None:
 
 
 def _write_records(directory: Path, matches: Sequence[MatchResult]) -> None:
-    """A file for each game: its opponent, and its number within the match."""
+    """Writes a file for each game, named by its opponent and its number within the match."""
     from keisei.evaluation import write_record
 
     for place, match in enumerate(matches, start=1):

@@ -23,7 +23,7 @@ def games() -> None:
     for name, description in sorted(registered_games().items()):
         try:
             cells = _cells(make_game(name).spec)
-        except Exception as error:  # another package's game may fail in any way; the rest is still shown
+        except Exception as error:  # other packages may raise any error; the rest is still shown
             reasons.append((name, str(error) or repr(error)))
             cells = ("–", "–", "unavailable", "–", "–")
         table.add_row(*(Text(cell) for cell in (name, *cells, description)))

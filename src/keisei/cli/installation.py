@@ -1,6 +1,6 @@
-"""Where the package lies: in a checkout of the project, or in an environment that it was installed into.
+"""Where the package is: in a checkout of the project, or installed in an environment.
 
-What a person can do about something missing depends on it: only a checkout has a Makefile and the benchmarks.
+Advice about missing packages depends on it: only a checkout has a Makefile and the benchmarks.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import keisei
 
 
 def checkout() -> Path | None:
-    """The project's folder; None for an installed copy."""
+    """Gives the project's folder; None for an installed copy."""
     root = Path(keisei.__file__).resolve().parents[2]
     return root if (root / "Makefile").is_file() and (root / "benchmarks").is_dir() else None
 
 
 def pip_install(arguments: str) -> str:
-    """The command that installs something beside this copy, in a form that can be pasted into a shell."""
+    """Gives the command that installs a package beside this copy, ready to paste into a shell."""
     return f"{shlex.quote(sys.executable)} -m pip install {arguments}"

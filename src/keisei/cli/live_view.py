@@ -1,4 +1,4 @@
-"""What a person sees while a run trains: one panel on a terminal, lines of text elsewhere."""
+"""The view of a run that trains: one panel on a terminal, lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ __all__ = ["LiveView", "View", "make_view", "render_still"]
 REFRESHES_PER_SECOND = 2
 WIDEST = 120
 FIXED_LINES = 18
-"""Of the panel, beside evaluations and notes."""
+"""Lines of the panel, without evaluations and notes."""
 CURVES, FACTS = 3, 4
-"""Figures of learning that are drawn and those that are told, beside the length of games."""
+"""How many figures of learning are drawn and how many are written, besides the length of games."""
 BLOCKS = "▁▂▃▄▅▆▇█"
 LABEL, GOOD, CURVE, LEARNING = "dim", "green", "cyan", "magenta"
 LEVEL_STYLES = {"info": "", "warning": "yellow"}
 
 
 def make_view(console: Console, *, plain: bool | None = None, quiet: bool = False) -> View:
-    """The panel where it can be shown, unless ``plain`` asks for lines; ``quiet`` shows nothing but warnings."""
+    """Gives the panel if it can be shown, unless ``plain`` asks for lines; ``quiet`` shows only warnings."""
     if quiet:
         return PlainView(console, quiet=True)
     if plain is None:
@@ -45,13 +45,13 @@ def make_view(console: Console, *, plain: bool | None = None, quiet: bool = Fals
 
 
 def _can_show_panels(console: Console) -> bool:
-    """The file is asked too: FORCE_COLOR makes rich take a pipe for a terminal."""
+    """Also checks the file, since FORCE_COLOR makes rich treat a pipe as a terminal."""
     return console.is_interactive and console.file.isatty() and console.encoding.startswith("utf")
 
 
 class LiveView(Callback):
-    """A panel that a timer draws anew, so that clocks go on while an update is made. Events only change what it
-    shows, which makes them cheap, and safe in a signal handler."""
+    """A panel that a timer redraws, so clocks advance during an update. Events only change its data, so they are
+    cheap, and safe in a signal handler."""
 
     def __init__(self, console: Console, history: RunHistory | None = None) -> None:
         self.history = history or RunHistory()
@@ -88,11 +88,11 @@ class LiveView(Callback):
 
 
 View = PlainView | LiveView
-"""Watches a run as a callback, within a ``with``."""
+"""Shows a run as a callback. Use it in a ``with``."""
 
 
 def render_still(view: LiveView, width: int = 100) -> str:
-    """The panel as it is now, as an SVG."""
+    """Gives the current panel as an SVG."""
     console = Console(
         file=io.StringIO(), record=True, width=width, height=40, force_terminal=True, color_system="truecolor"
     )
@@ -101,7 +101,7 @@ def render_still(view: LiveView, width: int = 100) -> str:
 
 
 class TrainingPicture:
-    """The panel. It fits 80 x 24 and uses what room there is beyond that."""
+    """Draws the panel. It fits 80 x 24 and uses more room if there is some."""
 
     def __init__(self, history: RunHistory) -> None:
         self._history = history
@@ -180,7 +180,7 @@ def _so_far(transitions: int, started: Started) -> str:
 
 
 def _time_spent(history: RunHistory) -> Text:
-    """How fast it goes, and what the time of an update is spent on."""
+    """Shows the speed, and how the time of an update is spent."""
     share, cells = history.collecting_share, 12
     collecting = round(cells * share) if math.isfinite(share) else 0
     busy = history.updates[-1].collection.worker_utilisation if history.updates else math.nan
@@ -275,7 +275,7 @@ def _grid(*columns: Literal["left", "right"]) -> Table:
 
 
 def _tail(name: str, width: int) -> str:
-    """The end of a path says more than its beginning."""
+    """Shortens a text at its beginning, since the end of a path says more."""
     return name if len(name) <= width else f"…{name[-width + 1 :]}"
 
 
@@ -288,13 +288,14 @@ def _rule(title: str) -> Rule:
 
 
 def _row(text: str, style: str = "") -> Text:
-    """One line, whatever the width."""
+    """Gives one line, cut to the width."""
     row = Text(no_wrap=True, overflow="ellipsis")
     return row.append(text, style=style)
 
 
 def sparkline(values: Sequence[float], width: int, bounds: tuple[float, float] | None = None) -> str:
-    """The last ``width`` values as blocks, blank where a value is not a number; flat curves lie in the middle."""
+    """Draws the last ``width`` values as blocks, blank where a value is not a number. Flat curves are in the
+    middle."""
     shown = values[-width:]
     known = [value for value in shown if math.isfinite(value)]
     low, high = bounds or (min(known, default=0.0), max(known, default=0.0))

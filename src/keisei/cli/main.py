@@ -1,4 +1,4 @@
-"""The ``keisei`` command itself: its subcommands, and how errors reach a person."""
+"""The ``keisei`` command: its subcommands, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = ["app"]
 
 
 class _Group(TyperGroup):
-    """Turns the errors that Keisei raises on purpose into one message and exit code 2.
+    """Turns Keisei's own errors into one message and exit code 2.
 
-    Anything else is a fault of the program and keeps its traceback.
+    Any other error is a bug and keeps its traceback.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -85,4 +85,4 @@ def _root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Options that stand before any subcommand."""
+    """Options before any subcommand."""

@@ -1,4 +1,4 @@
-"""``keisei perft``: count the positions that lie a number of moves ahead."""
+"""``keisei perft``: counts the positions some moves ahead."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def perft(
     divide: Annotated[bool, typer.Option("--divide", help="Show the count below each first move.")] = False,
 ) -> None:
     """Count the leaves of the tree of legal Shogi moves, to check the rules and the speed of the core."""
-    # Imported late, so that the other subcommands work where the native core is not built.
+    # Imported late, so that other subcommands work without the native core.
     from keisei.games import shogi
 
     depth = _depth(words[-1])
-    # The parts of an SFEN are apart by spaces, so it may come in quotes or without.
+    # An SFEN contains spaces, and may come with or without quotes.
     board = shogi.Board(" ".join(words[:-1]) or None)
     console = Console(highlight=False)
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A training run as lines of text: what a log, a pipe or a dumb terminal gets to see."""
+"""A training run as lines of text, for logs, pipes and simple terminals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PAUSE = 5.0
 """Seconds between two lines about updates."""
 LINE_WIDTH = 160
 FIGURES = 3
-"""Of learning, in the line of an update."""
+"""The number of learning figures in the line of an update."""
 
 
 class PlainView(Callback, AbstractContextManager["PlainView"]):
-    """Writes lines, each with the elapsed time before it; where ``quiet``, warnings and nothing else."""
+    """Writes lines, each with the elapsed time before it; with ``quiet``, only warnings."""
 
     def __init__(self, console: Console, quiet: bool = False, history: RunHistory | None = None) -> None:
         self._console = console
@@ -30,7 +30,7 @@ class PlainView(Callback, AbstractContextManager["PlainView"]):
         self._untold: Update | None = None
 
     def __exit__(self, *exception: object) -> None:
-        """Nothing is held open."""
+        """There is nothing to close."""
 
     def on_start(self, started: Started) -> None:
         self._history.start(started)
@@ -72,7 +72,7 @@ class PlainView(Callback, AbstractContextManager["PlainView"]):
             self._told_at, self._untold = self._history.elapsed, None
 
     def _write(self, text: str, level: str = "info") -> None:
-        """Straight to the file: there is nothing to wrap or to colour."""
+        """Writes directly to the file, without wrapping or colours."""
         if self._quiet and level == "info":
             return
         time_shown = f"{clock(self._history.elapsed)}  "
@@ -82,7 +82,8 @@ class PlainView(Callback, AbstractContextManager["PlainView"]):
         )  # fmt: skip
         encoding = self._console.encoding
         block = "".join(f"{line}\n" for line in lines).encode(encoding, "replace").decode(encoding)
-        # A run outlives its log: a full disk, a reader that has left, or a Ctrl-C amid another line (RuntimeError).
+        # A run continues without its output: a full disk, a closed pipe, or a Ctrl-C within another line
+        # (RuntimeError).
         with suppress(OSError, RuntimeError):
             self._console.file.write(block)
             self._console.file.flush()
@@ -103,20 +104,20 @@ def update_line(update: Update, history: RunHistory) -> str:
 
 
 def _learning(update: Update, history: RunHistory) -> list[str]:
-    """The figures that say most of how learning goes, or whatever the learner tells."""
+    """Gives the most important figures of learning, or whatever the learner reports."""
     told = history.learning
     chosen = [shown for shown in (ENTROPY, VALUE_LOSS, KL) if shown in told] or told[:FIGURES]
     return [f"{shown.label} {figure(shown.of(update), shown.form)}" for shown in chosen]
 
 
 def length(started: Started) -> str:
-    """How long a run lasts, in words."""
+    """Gives the length of a run in words."""
     steps = [] if started.steps is None else [f"{started.steps:,} steps"]
     return " or ".join(steps + ([] if started.minutes is None else [f"{started.minutes:g} minutes"]))
 
 
 def describe(started: Started) -> str:
-    """Who learns and who plays, in one line."""
+    """Describes the learner and the workers in one line."""
     return (
         f"{started.network}, {counted(started.parameters, 'parameter')}, {counted(started.workers, 'worker')} "
         f"({started.backend}), {counted(started.threads, 'thread')}, {started.mode}"
@@ -124,5 +125,5 @@ def describe(started: Started) -> str:
 
 
 def ending(ended: Ended) -> str:
-    """How a run ended, in words."""
+    """Gives the end of a run in words."""
     return f"stopped: {ended.reason}" if ended.reason else ended.outcome

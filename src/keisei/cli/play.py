@@ -1,4 +1,4 @@
-"""``keisei play``: play a batch of random games and tell how they went."""
+"""``keisei play``: plays a batch of random games and prints statistics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GamesPlayed:
         return len(self.lengths)
 
     def add(self, step: Step) -> int:
-        """Count one step of the whole batch; gives how many games it finished."""
+        """Counts one step of the whole batch. Returns the number of games that it finished."""
         done = step.done
         self.plies += len(done)
         self.lengths += step.plies[done].tolist()

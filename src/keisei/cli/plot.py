@@ -1,4 +1,4 @@
-"""``keisei plot``: a picture of one or more runs. Reads ``run.db`` only, also while a run is being trained."""
+"""``keisei plot``: draws one or more runs. It only reads ``run.db``, also while a run is being trained."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ from keisei.runs.durable_files import replace_file
 
 SHARES = {"first wins": tags.FIRST_WINS, "draws": tags.DRAWS, "cut off": tags.TRUNCATIONS}
 OVERVIEW = (tags.ENTROPY_LOSS, tags.GAME_LENGTH, *SHARES.values(), tags.SPEED, tags.WORKER_UTILISATION)
-"""The metrics of the picture that is drawn where none is named."""
+"""The metrics of the default picture."""
 SIZES = {
     "mlp": ("hidden_dim", "num_layers"),
     "gather": ("hidden_dim", "num_layers"),
     "residual": ("channels", "blocks"),
     "slim": ("channels", "blocks"),
 }
-"""The settings that tell how wide and how deep a network is."""
+"""The settings that describe the size of a network."""
 
 Points = list[Point]
 
 
 @dataclass(frozen=True)
 class RunCurves:
-    """What a picture needs of a run."""
+    """The data of a run for a picture."""
 
     name: str
     game: str
     network: str
-    """Both empty where the run's settings cannot be read."""
+    """Both are empty if the run's settings cannot be read."""
     transitions: int
     known: Sequence[str]
     """The names of all metrics."""
     metrics: Mapping[str, Points]
-    """Those that were asked for, where the run has them."""
+    """The requested metrics that the run has."""
     scores: Mapping[str, Points]
-    """By opponent, with 95 % intervals."""
+    """Scores by opponent, with 95 % intervals."""
     best: Points
-    """Scores against the run's own best checkpoint, as it was at the time."""
+    """Scores against the run's own best checkpoint at that time."""
 
     def metric(self, name: str) -> Points:
         return self.metrics.get(name, [])
 
     @property
     def seconds(self) -> float:
-        """Of training; 0 where the run does not say."""
+        """Seconds of training; 0 if they are not known."""
         return max((point.y for point in self.metric(tags.ELAPSED) if isfinite(point.y)), default=0.0)
 
 
@@ -73,7 +73,7 @@ def plot(
     ] = None,
     root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
 ) -> None:
-    """Draw how runs went: strength, entropy, games and speed over the transitions learned from."""
+    """Draw curves of runs: strength, entropy, games and speed over the transitions."""
     if len(runs) > len(COLOURS):
         raise ConfigError(f"{len(runs)} runs are too many for one picture; draw at most {len(COLOURS)}")
     if out is not None:
@@ -88,7 +88,7 @@ def plot(
 
 
 def read_run(path: Path, wanted: Iterable[str]) -> RunCurves:
-    """The wanted metrics of a run, and its evaluations."""
+    """Reads the wanted metrics of a run, and its evaluations."""
     run = RunDirectory(path)
     nothing = RunError(f"run {path} has no numbers yet; look again when it has made its first update")
     if not run.database.exists():
@@ -114,10 +114,10 @@ def read_run(path: Path, wanted: Iterable[str]) -> RunCurves:
 
 
 def overview(runs: Sequence[RunCurves]) -> Picture:
-    """How strong, how decided, what games, how fast."""
+    """Makes the panels of the default picture: strength, entropy, games and speed."""
     opponents = list(dict.fromkeys(opponent for run in runs for opponent in run.scores))
     strength = _curves({name: [run.scores.get(name, []) for run in runs] for name in opponents})
-    if len(runs) == 1 and runs[0].best:  # the band would say little: this one is near 50 % by its nature
+    if len(runs) == 1 and runs[0].best:  # no band: this curve is always near 50 %
         strength.append(Series([Point(p.x, p.y) for p in runs[0].best], "best so far", colour=None, dash=1))
     shares = partial(Panel, percent=True, low=0.0, high=1.0)
     from_zero = partial(Panel, low=0.0)
@@ -137,7 +137,7 @@ def overview(runs: Sequence[RunCurves]) -> Picture:
 
 
 def metrics_picture(runs: Sequence[RunCurves], names: Sequence[str]) -> Picture:
-    """Only these metrics, each in a panel."""
+    """Makes one panel for each of these metrics."""
     for name in names:
         if not any(name in run.known for run in runs):
             raise _unknown(name, runs)
@@ -147,7 +147,7 @@ def metrics_picture(runs: Sequence[RunCurves], names: Sequence[str]) -> Picture:
 
 
 def _unknown(name: str, runs: Sequence[RunCurves]) -> ConfigError:
-    """Matches against own checkpoints are metrics too, but there are too many of them to be listed."""
+    """Lists metric names, without the matches against own checkpoints, of which there are too many."""
     own = tags.EVALUATION + "update-"
     known = sorted({name for run in runs for name in run.known if not name.startswith(own)})
     return ConfigError(
@@ -169,8 +169,8 @@ def _metric_curves(runs: Sequence[RunCurves], names: Mapping[str, str]) -> list[
 
 
 def _curves(kinds: Mapping[str, Sequence[Points]]) -> list[Series]:
-    """Kinds by their names, each with the points of every run. Colours tell kinds apart within one run; several
-    runs have a colour each, and dashes tell the kinds."""
+    """Makes curves of several kinds for every run. With one run, colours distinguish the kinds. With several runs,
+    colours distinguish the runs and dashes the kinds."""
     return [
         Series(points, label, *((run, kind) if len(of_runs) > 1 else (kind, kind // len(COLOURS))))
         for kind, (label, of_runs) in enumerate(kinds.items())
@@ -190,7 +190,7 @@ def _detail(run: RunCurves) -> str:
 
 
 def _time_scale(run: RunCurves) -> tuple[list[tuple[float, str]], str]:
-    """Where on the axis of transitions the run was after round times, and what they count."""
+    """Gives the places of round times on the axis of transitions, and their unit."""
     known = [point for point in run.metric(tags.ELAPSED) if isfinite(point.y)]
     if run.seconds <= 0:
         return [], ""
@@ -215,7 +215,7 @@ def _time_scale(run: RunCurves) -> tuple[list[tuple[float, str]], str]:
 
 
 def _find(text: str, root: Path) -> Path:
-    """The directory of a run; its database is enough, as where that alone was copied from elsewhere."""
+    """Gives the directory of a run. Its database is enough, so it may be copied alone."""
     for path in (root / text, Path(text)):
         if RunDirectory(path).database.exists() or (path / CONFIG).is_file():
             return path
@@ -227,13 +227,13 @@ def _find(text: str, root: Path) -> Path:
 
 
 def _with_distinct_names(runs: Sequence[tuple[Path, RunCurves]]) -> list[RunCurves]:
-    """Runs of one name go by their paths."""
+    """Names the runs; runs with equal names are named by their paths."""
     names = [run.name for _, run in runs]
     return [replace(run, name=str(path) if names.count(run.name) > 1 else run.name) for path, run in runs]
 
 
 def _game_and_network(run: RunDirectory) -> tuple[str, str]:
-    """As the settings say. Their classes would say it too, but take seconds to import."""
+    """Reads the size of the network from the settings file. The classes of the settings take seconds to import."""
     try:
         config = run.config()
     except KeiseiError:

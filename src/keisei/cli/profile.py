@@ -1,4 +1,4 @@
-"""``keisei profile``: train for a few updates, write nothing, and say where the time went."""
+"""``keisei profile``: trains for a few updates, writes nothing, and prints where the time went."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keisei.training.settings import TrainConfig
 
 UPDATES = 4
-"""That are made where ``--steps`` says nothing: the first ones are slower, and a few more even that out."""
+"""Updates without ``--steps``. The first ones are slower, and a few more reduce their influence."""
 
 
 class ProfileMode(StrEnum):
@@ -45,7 +45,7 @@ def profile(
     ] = None,
     root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
     trace: Annotated[
-        Path | None, typer.Option(help="Write who did what when, for ui.perfetto.dev or chrome://tracing.")
+        Path | None, typer.Option(help="Write a timeline for ui.perfetto.dev or chrome://tracing.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
@@ -113,7 +113,7 @@ def _table(found: Profile) -> Table:
 
 
 def _lines(found: Profile) -> Iterator[tuple[int, str, float]]:
-    """How deep a line is indented, what it is about, and its seconds."""
+    """Gives indentation, name and seconds of each line."""
     workers, learner = found.workers, found.learner
     work = [
         (1, "games", workers.games),

@@ -1,4 +1,4 @@
-"""A training run as it is shown: the last of everything that it told, and the figures that follow from it."""
+"""The history of a training run for displays: its last events, and figures from them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from keisei.runs.rows import EvaluationRow
 from keisei.training.events import Ended, Evaluation, GameSummary, Saved, Started, Update
 
 KEPT = 50
-"""Updates, evaluations of an opponent and notes that are remembered."""
+"""How many updates, evaluations of an opponent and notes are kept."""
 RECENT = 10
-"""Updates that speeds and shares are taken over: enough to be calm, few enough to follow a change."""
+"""Updates over which speeds and shares are averaged: enough to be stable, few enough to follow changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,14 @@ class Figure:
     """How one number of an update is shown."""
 
     name: str
-    """Of the metric."""
+    """The name of the metric."""
     label: str
     form: str
-    """As ``wording.figure`` has it."""
+    """The format of ``wording.figure``."""
     sign: int = 1
 
     def of(self, update: Update) -> float:
-        """Not a number where the update has none."""
+        """Gives the value; NaN if the update has none."""
         return self.sign * update.numbers.get(self.name, math.nan)
 
 
@@ -48,7 +48,7 @@ LEARNING = (
     Figure(tags.CLIP_FRACTION, "clip fraction", "%"),
     Figure(tags.LEARNING_RATE, "learning rate", ".1e"),
 )
-"""In the order of their weight: a display shows the first ones, as many as it has room for."""
+"""In the order of importance. A display shows as many as it has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class Note:
 
 
 class RunHistory:
-    """What a display needs of a run.
+    """What a display needs to know of a run.
 
-    Fields are replaced, never changed in place: a display's timer reads them from a thread of its own.
+    Fields are replaced, never changed in place, since a display's timer reads them from another thread.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -72,7 +72,7 @@ class RunHistory:
         self.started: Started | None = None
         self.updates: tuple[Update, ...] = ()
         self.evaluations: dict[str, tuple[EvaluationRow, ...]] = {}
-        """By opponent."""
+        """Evaluations by opponent."""
         self.best_update: int | None = None
         self.saved_update: int | None = None
         self.notes: tuple[Note, ...] = ()
@@ -87,7 +87,7 @@ class RunHistory:
         self._updated = self._clock()
 
     def add_evaluation(self, evaluation: Evaluation) -> None:
-        # The best checkpoint changes by and by; the matches against it are one row.
+        # The best checkpoint changes over time; all matches against it share one row.
         named = {"the best" if row.against_checkpoint else row.opponent: row for row in evaluation.rows}
         new = {name: (*self.evaluations.get(name, ()), row)[-KEPT:] for name, row in named.items()}
         self.evaluations = {**self.evaluations, **new}
@@ -95,7 +95,7 @@ class RunHistory:
             self.best_update = evaluation.update
 
     def add_checkpoint(self, saved: Saved) -> None:
-        if not saved.problem:  # which is told in a note
+        if not saved.problem:  # a problem is shown as a note
             self.saved_update, self._saved_at = saved.update, self._clock()
 
     def add_note(self, message: str, level: str) -> None:
@@ -111,7 +111,7 @@ class RunHistory:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of training, those before a resumption included."""
+        """Seconds of training, including those before a resumption."""
         return (self.started.counters.seconds if self.started else 0.0) + self._now - self._began
 
     @property
@@ -124,7 +124,7 @@ class RunHistory:
 
     @property
     def learning(self) -> list[Figure]:
-        """What the learner tells of itself: the figures that are known here, then all others under their own names."""
+        """Gives the figures of the learner: known ones first, then all others under their own names."""
         if not self.updates:
             return list(LEARNING)
         told = self.updates[-1].report.numbers
@@ -137,25 +137,25 @@ class RunHistory:
 
     @property
     def speed(self) -> float:
-        """Transitions per second of collecting and learning; not a number before the first update."""
+        """Transitions per second of collecting and learning; NaN before the first update."""
         spent = sum(update.collection.seconds + update.learn_seconds for update in self.recent)
         return _ratio(sum(update.collection.transitions for update in self.recent), spent)
 
     @property
     def collecting_share(self) -> float:
-        """Of the time of an update; the rest is learning."""
+        """Share of an update's time that is collecting; the rest is learning."""
         collecting = sum(update.collection.seconds for update in self.recent)
         return _ratio(collecting, collecting + sum(update.learn_seconds for update in self.recent))
 
     def game_mean(self, of: Callable[[GameSummary], float]) -> float:
-        """Over the recent games; not a number where none was finished."""
+        """Mean over the recent games; NaN if none was finished."""
         summaries = [update.games for update in self.recent if update.games.games]
         games = sum(summary.games for summary in summaries)
         return _ratio(sum(summary.games * of(summary) for summary in summaries), games)
 
     @property
     def endings(self) -> list[tuple[str, int]]:
-        """Of the recent games, the most frequent first."""
+        """Endings of the recent games, the most frequent first."""
         counts: Counter[str] = Counter()
         for update in self.recent:
             counts.update(update.games.endings)
@@ -163,7 +163,7 @@ class RunHistory:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the transitions are reached or the minutes are over, whichever comes first."""
+        """Seconds until the transitions are reached or the minutes are over, whichever comes first."""
         if self.started is None:
             return None
         since = self._now - self._updated
@@ -177,7 +177,8 @@ class RunHistory:
         return max(0.0, min(ends)) if ends else None
 
     def _pace(self) -> float:
-        """Transitions per second of the run's own clock: slower than ``speed``, since evaluations take time too."""
+        """Transitions per second of the run's own clock. It is slower than ``speed``, since evaluations take time
+        too."""
         first, last = self.recent[0], self.recent[-1]
         transitions = last.counters.transitions - first.counters.transitions + first.collection.transitions
         first_took = first.collection.seconds + first.learn_seconds

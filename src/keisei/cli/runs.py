@@ -1,4 +1,4 @@
-"""``keisei runs``: every run, how it stands, and how far it has come. Reads only, also while one is being trained."""
+"""``keisei runs``: lists all runs with state and progress. It only reads, also while a run is being trained."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _STYLES = {
     RunState.UNREADABLE: "bold red",
 }
 ROOM_FOR_SCORES = 120
-"""Columns of a terminal; in a narrower one they stand below the table."""
+"""Terminal width. In a narrower terminal the scores are below the table."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run in one line. What is not known is None."""
+    """A run in one line. Unknown values are None."""
 
     name: str
     path: str
@@ -45,11 +45,11 @@ class RunSummary:
     transitions: int | None = None
     training_seconds: float | None = None
     scores: dict[str, float] = field(default_factory=dict)
-    """The last score against each opponent; ``best`` stands for the checkpoint that was best at the time."""
+    """The last score against each opponent; ``best`` is the checkpoint that was best at that time."""
     last_seen: float | None = None
     """When the run last wrote anything, in seconds since 1970."""
     detail: str = ""
-    """Why it failed, who is training it, or what is wrong with it."""
+    """Why it failed, which process trains it, or what is damaged."""
 
 
 def runs(
@@ -67,7 +67,7 @@ def runs(
 
 
 def summarise(run: RunDirectory) -> RunSummary:
-    """Look at each part of a run; one that cannot be read leaves the others."""
+    """Reads each part of a run. If one cannot be read, the others are still shown."""
     status = run.status()
     summary = RunSummary(
         run.name, str(run.path), status.state, detail=status.detail, last_seen=_time(status.since)
@@ -85,7 +85,7 @@ def summarise(run: RunDirectory) -> RunSummary:
 
 
 def _find(root: Path) -> list[RunDirectory]:
-    """All runs, and what must have been one: it has checkpoints, and its configuration is lost."""
+    """Lists all runs, also directories with checkpoints whose configuration is lost."""
     paths = {run.path for run in list_runs(root)}
     if root.is_dir():
         paths |= {path.parent for path in root.glob("[!.]*/checkpoints") if path.is_dir()}
@@ -93,7 +93,7 @@ def _find(root: Path) -> list[RunDirectory]:
 
 
 def _game(run: RunDirectory) -> str | None:
-    """Only this one setting is read: the rest is of no interest here, and its classes take seconds to import."""
+    """Reads only this setting, since the classes of the settings take seconds to import."""
     env = run.config().get("env")
     game = env.get("game") if isinstance(env, dict) else None
     return game if isinstance(game, str) else None
@@ -117,7 +117,7 @@ def _with_numbers(summary: RunSummary, run: RunDirectory) -> RunSummary:
 
 
 def last_scores(rows: Sequence[EvaluationRow]) -> dict[str, float]:
-    """By opponent. Checkpoints of the run itself come and go, so the last of them is ``best``, as it was then."""
+    """Gives the last score by opponent. All checkpoints of the run itself count as ``best``."""
     named = {row.opponent: row.score for row in rows if not row.against_checkpoint}
     best = [row.score for row in rows if row.against_checkpoint]
     return {**named, **({"best": best[-1]} if best else {})}
@@ -150,7 +150,7 @@ def _print(summaries: Sequence[RunSummary]) -> None:
 
 
 def _below(summary: RunSummary, *, with_scores: bool) -> Iterator[Text]:
-    """What has no room in the table."""
+    """Prints what has no room in the table."""
     if with_scores and summary.scores:
         yield Text(f"{summary.name}: {_scores(summary)}")
     if summary.detail not in ("", summary.state.value):
@@ -174,5 +174,5 @@ def _as_json(summary: RunSummary) -> dict[str, object]:
 def _time(iso: str) -> float | None:
     try:
         return datetime.fromisoformat(iso).timestamp()
-    except (TypeError, ValueError):  # a state that somebody has edited
+    except (TypeError, ValueError):  # somebody has edited the state file
         return None

@@ -1,4 +1,4 @@
-"""``keisei soak``: workers under fire for as long as you like, every slab checked, nothing left behind."""
+"""``keisei soak``: disturbs workers for a time, and checks every slab and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def soak(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Kill, stop, reset and pause workers, and check all they hand in. Exit code 1 where anything is wrong.
+    """Kill, stop, reset and pause workers, and check every slab. Exit code 1 if anything is wrong.
 
     Ctrl-C ends it early, with the report so far.
     """
     from keisei.proving import soak as room
 
-    logging.getLogger("keisei.parallel").setLevel(logging.ERROR)  # workers that die are the point of it
+    logging.getLogger("keisei.parallel").setLevel(logging.ERROR)  # workers are meant to die here
     modes: dict[SoakMode, tuple[room.Mode, ...]] = {
         SoakMode.SYNC: ("sync",),
         SoakMode.ASYNC: ("async",),
@@ -82,7 +82,7 @@ def soak(
 
 @contextmanager
 def _ctrl_c() -> Iterator[threading.Event]:
-    """Turns the first Ctrl-C into a request to end; a second one ends at once."""
+    """Turns the first Ctrl-C into a request to end. A second one ends at once."""
     pressed = threading.Event()
     before = signal.getsignal(signal.SIGINT)
 
@@ -116,7 +116,7 @@ def _print(report: SoakReport) -> None:
 
 
 def _lines(report: SoakReport) -> Iterator[tuple[str, str, bool | None]]:
-    """Name, value, and whether that is as it must be (None where it may be anything)."""
+    """Gives name, value, and whether the value is right (None if any value is right)."""
     toll, found, left = report.toll, report.findings, report.leftovers
     yield "seconds", f"{report.seconds:.1f}", None
     yield "killed", f"{toll.kills}", None

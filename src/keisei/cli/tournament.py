@@ -1,4 +1,4 @@
-"""``keisei tournament``: all meet all. ``keisei ladder``: each checkpoint of a run meets those before it."""
+"""``keisei tournament``: each player meets each other. ``keisei ladder``: each checkpoint meets those before it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tournament(
     root: Root = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Let everybody meet everybody, and rate them. The game is that of the first run among them."""
+    """Play all players against each other, and rate them. The game is that of the first run."""
     from keisei.evaluation import MatchPlan, round_robin
     from keisei.training.standings import anchor_of
 
@@ -63,7 +63,7 @@ def ladder(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Let each checkpoint of a run meet the ones before it, and rate them, oldest first."""
+    """Play each checkpoint of a run against the ones before it, and rate them, oldest first."""
     from keisei import evaluation
     from keisei.training.players import find_run, game_of, load_players
 
@@ -87,7 +87,7 @@ def ladder(
 
 
 def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tuple[RunGame, list[Player]]:
-    """The players behind the texts, and the game of the first run among them."""
+    """Finds the players of the texts, and the game of the first run."""
     from keisei.policies.registry import PLAYERS
     from keisei.training.players import find_run, game_of, load_player, load_players
 
@@ -106,7 +106,7 @@ def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tu
 
 @contextmanager
 def _progress(plan: MatchPlan, matches: int) -> Iterator[MatchPlan]:
-    """The plan, with a display of the games that have ended in all matches together."""
+    """Gives the plan, and shows the number of finished games in all matches."""
     before = 0
     with games_progress() as progress:
         task = progress.add_task("games", total=matches * plan.games)
@@ -149,7 +149,7 @@ def _as_json(result: Tournament, ratings: Sequence[Rating]) -> dict[str, object]
 
 
 def _check_idle(run: RunDirectory) -> None:
-    """Before anything is played; the lock is taken when there is something to write."""
+    """Checks before anything is played. The lock is taken when there is something to write."""
     from keisei.runs.directory import RunState
 
     status = run.status()

@@ -1,4 +1,4 @@
-"""``keisei train``: train a preset, a settings file or a run, and show how it goes."""
+"""``keisei train``: trains a preset, a settings file or a run, and shows the progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from keisei.training.api import Plan
     from keisei.training.trainer import TrainResult
 
-Target = Annotated[str, typer.Argument(help="A preset, a settings file, or a run to go on with.")]
+Target = Annotated[str, typer.Argument(help="A preset, a settings file, or a run to continue.")]
 Root = Annotated[Path, typer.Option(help="The folder of all runs.")]
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting, such as learner.learning_rate=3e-4.")
@@ -29,10 +29,10 @@ def train(
     steps: Annotated[int | None, typer.Option(min=1, help="Transitions to learn from, in all.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0.001, help="Minutes to train, in all.")] = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Begin anew; the old run is kept aside.")
+        bool, typer.Option("--restart", help="Start over; the old run is kept under another name.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Delete the old run and begin anew.")
+        bool, typer.Option("--overwrite", help="Delete the old run and start over.")
     ] = False,
     deterministic_digest: Annotated[
         bool,
@@ -41,9 +41,9 @@ def train(
         ),
     ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Plain lines, also on a terminal.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but warnings.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings.")] = False,
 ) -> None:
-    """Train by self-play. Ctrl-C saves and leaves within seconds, and the same command goes on from there."""
+    """Train by self-play. Ctrl-C saves and ends within seconds, and the same command continues from there."""
     from keisei.training.api import length_overrides, plan_run
 
     if restart and overwrite:
@@ -60,7 +60,7 @@ def train(
     if deterministic_digest:
         typer.echo(result.digest)
     if result.outcome == "interrupted":
-        console.print(f"Go on with it: keisei train {plan.run.path}", soft_wrap=True, markup=False)
+        console.print(f"Continue it: keisei train {plan.run.path}", soft_wrap=True, markup=False)
         raise typer.Exit(130)
 
 

@@ -1,4 +1,5 @@
-"""``keisei verify``: the same experience, or the same weights, bit for bit, wherever and by how many it is played."""
+"""``keisei verify``: checks that every backend and every number of workers gives the same experience, or the same
+weights, bit for bit, also when workers fail."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_WORKERS = 64
 SHOWN_DIGITS = 16
-"""Of the 64 of a digest of weights, so that the table fits a terminal; --json has all of them."""
+"""Characters of a digest in the table, of 64; --json has all of them."""
 
 
 def verify(
@@ -43,10 +44,10 @@ def verify(
         typer.Option(min=1, help="Collections; the weights change after each. 20; 4 with --training."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    network: Annotated[bool, typer.Option("--network/--random", help="Who decides.")] = True,
+    network: Annotated[bool, typer.Option("--network/--random", help="A network decides, or chance.")] = True,
     kills: Annotated[
         int | None,
-        typer.Option(min=0, help="Also kill (SIGKILL) so many workers in one run. 0; 4 with --training."),
+        typer.Option(min=0, help="Also kill (SIGKILL) this many workers in one run. 0; 4 with --training."),
     ] = None,
     stops: Annotated[bool, typer.Option("--stops", help="Stop (SIGSTOP) some of them instead.")] = False,
     central: Annotated[bool, typer.Option("--central", help="One inference for all workers.")] = False,
@@ -60,12 +61,12 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Compare what workers collect: inline, in threads and in processes, one or several, and while they come and go.
-    Exit code 1 where it differs.
+    Exit code 1 if it differs.
 
-    With --training, compare what is learned from it, also where the run is stopped and resumed, and where workers
-    and the trainer itself are killed.
+    With --training, compare the final weights, also of runs that are stopped and resumed, and of runs whose workers
+    or trainer are killed.
     """
-    # Workers that die are the point of it here; those that are given up still are worth a line.
+    # Workers are meant to die here; only those that are put out are logged.
     logging.getLogger("keisei.parallel").setLevel(logging.ERROR)
     counts = _worker_counts(workers)
     if training:
@@ -97,7 +98,7 @@ def _worker_counts(text: str) -> tuple[int, ...]:
 
 
 def _refuse(ctx: typer.Context, options: Iterable[str], when: str) -> None:
-    """An option that would change nothing is a misunderstanding."""
+    """Refuses options that would have no effect."""
     given = [name for name in options if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
     if given:
         raise ConfigError(f"--{given[0]} means nothing {when}; leave it out")
@@ -140,7 +141,7 @@ def _verify_training(
 
 @contextmanager
 def _progress() -> Iterator[Observer]:
-    """A bar for each run, while it lasts."""
+    """Shows a progress bar for each run."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         tasks: dict[str, TaskID] = {}

@@ -1,4 +1,4 @@
-"""Numbers, times and text from elsewhere, as a person reads them."""
+"""Writes numbers, times and foreign text for people."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def one_line(text: str) -> str:
-    """Without line breaks, and without control codes, which would move a terminal's cursor and break an SVG."""
+    """Removes line breaks and control codes, which would move a terminal's cursor and break an SVG."""
     return " ".join(
         "".join(sign if sign.isprintable() else " " for sign in line) for line in text.splitlines()
     )
 
 
 def figure(value: float, form: str) -> str:
-    """A number, or a dash where there is none yet. The form ``%`` shows a share."""
+    """Writes a number, or a dash if there is none yet. The form ``%`` shows a share."""
     if form == "%":
         return percent(value)
     return format(value, f"z{form}") if math.isfinite(value) else "-"
@@ -26,7 +26,7 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def clock(seconds: float | None) -> str:
-    """``mm:ss``, or ``h:mm:ss`` from an hour on."""
+    """Writes ``mm:ss``, or ``h:mm:ss`` from an hour on."""
     if seconds is None or not math.isfinite(seconds):
         return "-"
     minutes, rest = divmod(int(seconds), 60)
@@ -35,7 +35,7 @@ def clock(seconds: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """In its two largest units, such as ``2 h 5 min``."""
+    """Writes a duration in its two largest units, such as ``2 h 5 min``."""
     left = max(0, int(seconds))
     parts: list[str] = []
     for unit, length in _UNITS:

@@ -1,8 +1,8 @@
-"""Two players, many games: seats alternate, openings vary, and every game counts once.
+"""Matches: two players, many games. Seats alternate, openings vary, and every game counts once.
 
-Games come in pairs with the same opening, a few random plies; each player has each seat once. Of every slot of the
-batch the first game is the one that counts, however long it takes: whoever counted the games that finish first would
-count short games too often.
+Games come in pairs with the same opening, a few random plies. Each player has each seat once. In every slot of the
+batch, only the first game counts, even if it takes long. To count the games that finish first would count short
+games too often.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ __all__ = [
 MAX_GAMES = 1_000_000
 MAX_OPENING = 1000
 _MOST_SHORT_GAMES = 100
-"""How often a game may end within its opening before we give up."""
+"""How often a game may end within its opening before this is an error."""
 _USUAL_OPENING, _SHARE_OF_A_GAME, _PROBES, _LONG_ENOUGH = 4, 5, 32, 40
 _OPENINGS = 0x6F70656E
-"""Keeps the numbers of openings apart from all others that the seed gives."""
+"""Separates the random numbers of openings from all others of the seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A policy and the name it goes by."""
+    """A policy and its name."""
 
     name: str
     policy: Policy
@@ -58,9 +58,9 @@ class Player:
 PlayerLike: TypeAlias = str | Policy | Player
 """A text such as 'random', 'greedy' or 'search:2', a policy, or a policy with a name."""
 Resolver: TypeAlias = Callable[[str, GameSpec], Policy | None]
-"""Finds the policy behind a text that is none of our players: a run, a checkpoint. None where it is not known."""
+"""Finds the policy for a text that is not a built-in player, such as a run or a checkpoint; None if it is unknown."""
 OnGame: TypeAlias = Callable[[int, int], None]
-"""Told how many games of a match have ended, and how many it has, whenever some have ended."""
+"""Called when games of a match end, with the number of finished games and of all games."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,17 @@ class PlayedGame:
     """One game of a match."""
 
     pair: int
-    """Games of one pair have the same opening, and the players have changed seats."""
+    """The number of the pair. Games of a pair have the same opening, and the players change seats."""
     seat: int
-    """Where the first player sat."""
+    """The seat of the first player."""
     result: int
-    """For the first player: 1 a win, 0 a draw, -1 a loss. A game that was cut off is a draw."""
+    """The result of the first player: 1 win, 0 draw, -1 loss. A truncated game is a draw."""
     plies: int
     ending: str
     """One of the game's own endings."""
     truncated: bool
     actions: tuple[int, ...] = ()
-    """All that was played, opening included; empty where nobody asked for it."""
+    """All actions, opening included; empty if they were not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +92,16 @@ class MatchResult:
     games: tuple[PlayedGame, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     record_format: RecordFormat | None = field(default=None, compare=False, repr=False)
-    """How games of this kind are written to files; see ``keisei.evaluation.records``."""
+    """The game's format for records; see ``keisei.evaluation.records``."""
 
     def tally(self, seat: int | None = None) -> Tally:
-        """Results of the first player; in one seat only, where it is given."""
+        """Counts the results of the first player, in one seat only if it is given."""
         results = Counter(game.result for game in self.games if seat in (None, game.seat))
         return Tally(results[1], results[0], results[-1])
 
     @property
     def endings(self) -> dict[str, int]:
-        """How many games ended how, the most frequent first."""
+        """Counts the games by their ending, the most frequent first."""
         return dict(Counter(game.ending for game in self.games).most_common())
 
     @property
@@ -114,7 +114,7 @@ class MatchResult:
 
 
 def as_player(player: PlayerLike, spec: GameSpec, resolver: Resolver | None = None) -> Player:
-    """The player behind a text or a policy."""
+    """Gives the player for a text or a policy."""
     if isinstance(player, Player):
         return player
     if not isinstance(player, str):
@@ -142,11 +142,11 @@ def play_match(
     resolver: Resolver | None = None,
     on_game: OnGame | None = None,
 ) -> MatchResult:
-    """Play ``games`` games (an even number) of two players, ``batch`` of them side by side.
+    """Plays ``games`` games (an even number) of two players, ``batch`` of them side by side.
 
-    Each pair of games starts with ``opening_plies`` random plies; by default 4, or fewer where games are short (see
-    ``usual_opening``). The same arguments give the same games. With ``record`` the result has all actions.
-    ``on_game`` is told as games end.
+    Each pair of games starts with ``opening_plies`` random plies; the default is 4, or fewer if games are short
+    (see ``usual_opening``). The same arguments give the same games. With ``record`` the result has all actions.
+    ``on_game`` is called when games end.
     """
     options = dict(options or {})
     games = whole_number("games", games, 2, MAX_GAMES)
@@ -175,8 +175,8 @@ def play_match(
 
 
 def usual_opening(game: GameSource, options: Mapping[str, Any]) -> int:
-    """4 random plies, but at most a fifth of what a random game lasts: more would decide a short game before the
-    players have a say. Tic-tac-toe gets 1, connect four and Shogi 4."""
+    """Gives the default number of random plies: 4, but at most a fifth of the length of a random game. More would
+    decide a short game before the players can. Tic-tac-toe gets 1, connect four and Shogi 4."""
     probe = make_game(game, batch=_PROBES, seed=0, **options)
     lengths = np.full(_PROBES, _LONG_ENOUGH)
     for _ in range(_LONG_ENOUGH):
@@ -202,17 +202,17 @@ class _Table:
         self._policies = [player.policy for player in players]
         self._number = first_game + np.arange(game.batch)
         self._seat = self._number % 2
-        """Where the first player sits in each slot."""
+        """The seat of the first player in each slot."""
         self._finished: list[PlayedGame | None] = [None] * game.batch
         self._actions: list[list[int]] | None = [[] for _ in range(game.batch)] if record else None
 
     @property
     def played(self) -> list[PlayedGame]:
-        """The games that count and have ended."""
+        """The finished games that count."""
         return [game for game in self._finished if game is not None]
 
     def play(self) -> Iterator[int]:
-        """Play all games to their end; gives how many have ended whenever some have."""
+        """Plays all games to their end; yields the number of finished games whenever it grows."""
         situation = Situation(self._game, self._seed, self._first_game)
         ended = 0
         while ended < len(self._finished):
@@ -226,7 +226,8 @@ class _Table:
                 yield ended
 
     def _decide(self, situation: Situation, rows: Rows) -> IntArray:
-        """Openings are drawn, players decide in games that count, and what goes on after those is random."""
+        """Decides for all rows: openings are random, players decide in games that count, and later games are
+        random."""
         counts = np.array([game is None for game in self._finished])[rows.game]
         actions = np.zeros(len(rows), np.int32) if counts.all() else self._game.random_actions()
         opening = np.flatnonzero(counts & (rows.ply < self._opening))
@@ -241,7 +242,7 @@ class _Table:
         return actions
 
     def _draw_opening(self, situation: Situation, chosen: NDArray[np.intp]) -> IntArray:
-        """A random action for each chosen row, the same for both games of a pair."""
+        """Draws a random action for each chosen row, the same for both games of a pair."""
         rows, legal = situation.rows, situation.legal[chosen]
         episode, ply, seat = rows.episode[chosen], rows.ply[chosen], rows.seat[chosen]
         if episode.max() > _MOST_SHORT_GAMES:
@@ -266,7 +267,7 @@ class _Table:
         for slot in np.flatnonzero(step.done).tolist():
             if self._finished[slot] is not None:
                 continue
-            if step.plies[slot] <= self._opening:  # nobody has decided anything yet: the slot starts again
+            if step.plies[slot] <= self._opening:  # no player has decided yet: the slot starts again
                 if self._actions is not None:
                     self._actions[slot].clear()
                 continue

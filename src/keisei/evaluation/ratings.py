@@ -1,8 +1,8 @@
 """Ratings of many players from who beat whom: the Bradley-Terry model by maximum likelihood.
 
-The model gives each player a strength; the stronger of two wins with probability 1 / (1 + 10^(-difference/400)). A
-draw counts as half a win and half a loss, which makes intervals a little too wide rather than too narrow. Every
-pair that met is given ``prior`` drawn games on top, so that a player who won all games has a finite rating.
+The model gives each player a strength. The stronger of two wins with probability 1 / (1 + 10^(-difference/400)). A
+draw counts as half a win and half a loss, so intervals are a little too wide rather than too narrow. Every pair
+that met gets ``prior`` extra drawn games, so that a player who won all games has a finite rating.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """A player's strength in Elo, against an anchor whose rating is given."""
+    """A player's strength in Elo, relative to an anchor with a fixed rating."""
 
     player: str
     elo: float
@@ -45,7 +45,7 @@ class Rating:
     high: float
     games: int
     score: float
-    """Points per game over all games, whoever the opponents were."""
+    """Points per game, over all games against all opponents."""
 
 
 def rate(
@@ -55,8 +55,8 @@ def rate(
     prior: float = 1.0,
     confidence: float = 0.95,
 ) -> tuple[Rating, ...]:
-    """Rate all players, best first. The anchor's rating is exact; the others' intervals are of their difference
-    to it."""
+    """Rates all players, best first. The anchor's rating is exact. The intervals of the others are those of their
+    difference to it."""
     played = [pairing for pairing in pairings if pairing.tally.games]
     if prior <= 0:
         raise ConfigError(
@@ -84,7 +84,7 @@ def rate(
 
 
 def _points(pairings: Sequence[Pairing], players: Sequence[str]) -> _Floats:
-    """[i, j]: the points that i won against j."""
+    """[i, j]: the points of i against j."""
     place = {player: i for i, player in enumerate(players)}
     points = np.zeros((len(players), len(players)))
     for pairing in pairings:
@@ -99,7 +99,7 @@ def _points(pairings: Sequence[Pairing], players: Sequence[str]) -> _Floats:
 
 
 def _need_anchor(players: Sequence[str], points: _Floats, anchor: str) -> None:
-    """Strengths can only be compared along a chain of games."""
+    """Checks that a chain of games connects all players; otherwise strengths cannot be compared."""
     if anchor not in players:
         raise ConfigError(
             f"the anchor {anchor!r} has played no game; players: {', '.join(players) or 'none'}"
@@ -120,8 +120,8 @@ def _need_anchor(players: Sequence[str], points: _Floats, anchor: str) -> None:
 
 
 def _fit(points: _Floats, anchor: int) -> tuple[_Floats, _Floats]:
-    """Strengths in natural units with the anchor's at 0, and their covariance, by Newton's method. The likelihood
-    is concave; a step that overshoots is halved."""
+    """Computes strengths in natural units, with the anchor at 0, and their covariance, by Newton's method. The
+    likelihood is concave; a step that is too long is halved."""
     strengths = np.zeros(len(points))
     free = np.arange(len(points)) != anchor
     for _ in range(_STEPS):
@@ -152,7 +152,7 @@ def _likelihood(points: _Floats, strengths: _Floats) -> float:
 
 
 def _derivatives(points: _Floats, strengths: _Floats) -> tuple[_Floats, _Floats]:
-    """The slope of the log-likelihood, and its curvature with the sign turned (the information)."""
+    """Computes the gradient of the log-likelihood, and its negative Hessian (the information)."""
     chances, games = _expected(strengths), points + points.T
     slope = (points - games * chances).sum(axis=1)
     weights = games * chances * chances.T

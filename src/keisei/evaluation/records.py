@@ -1,4 +1,4 @@
-"""Games of a match as records, in the format that the game brings."""
+"""Games of a match as records, in the format of the game."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["recorded_game", "write_record"]
 
 
 def recorded_game(match: MatchResult, number: int) -> RecordedGame:
-    """A game of a match that was played with ``record=True``, with names and scores by seat."""
+    """Gives a game of a match that was played with ``record=True``, with names and scores by seat."""
     game = match.games[number]
     if not game.actions:
         raise ConfigError("a record is made of a game's actions; play the match with record=True")
@@ -23,7 +23,7 @@ def recorded_game(match: MatchResult, number: int) -> RecordedGame:
 
 
 def write_record(match: MatchResult, number: int, stem: Path) -> Path:
-    """Write such a game into a file, and give its path: ``stem`` and the suffix of the game's format."""
+    """Writes such a game into a file and returns its path: ``stem`` with the suffix of the game's format."""
     if match.record_format is None:
         raise ConfigError(f"{match.game} has no format for records; its GameSpec.record_format may bring one")
     path = stem.with_name(stem.name + match.record_format.suffix)

@@ -1,11 +1,11 @@
-"""What a number of games says about two players: score, Elo difference, and who is better.
+"""Statistics of a match: score, Elo difference, and which player is better.
 
-A draw is half a win. The **score interval** is Wilson's, carried over to three outcomes: a mean score p lies inside
-where Rao's score test does not reject it, the share of draws being the likeliest one for that p. Without draws that
-is Wilson's interval to the digit. It never leaves 0 … 1, and ten draws in ten games do not make it a point.
+A draw is half a win. The **score interval** is Wilson's, extended to three outcomes. It contains each mean score p
+that Rao's score test does not reject, with the most likely share of draws for that p. Without draws it is exactly
+Wilson's interval. It never leaves 0 … 1, and ten draws in ten games still give it a width.
 
-Games count as independent of each other. Pairs with one opening are not quite; as a rule that makes the true
-uncertainty smaller than the one given.
+Games are treated as independent. Pairs with one opening are not fully independent, so the true uncertainty is
+usually smaller than the one given.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Tally:
         return Tally(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
     def reversed(self) -> Tally:
-        """The same games as the other player sees them."""
+        """Gives the same games from the other player's view."""
         return Tally(self.losses, self.draws, self.wins)
 
     def _need_games(self) -> int:
@@ -77,8 +77,8 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class EloDifference:
-    """How much stronger a player is, in Elo. None is without bound: a player who won every game may be better by
-    any amount, and only ``low`` is known."""
+    """How much stronger a player is, in Elo. None means no bound: a player who won every game may be better by any
+    amount, and only ``low`` is known."""
 
     value: float | None
     low: float | None
@@ -97,7 +97,7 @@ class EloDifference:
 
 
 def score_interval(tally: Tally, confidence: float = 0.95) -> Interval:
-    """The score, and the lowest and highest mean score that these games do not rule out."""
+    """Computes the score, and the lowest and highest mean score that are compatible with these games."""
     score, games = tally.score, tally.games
     limit = normal_quantile(confidence) ** 2
 
@@ -110,31 +110,31 @@ def score_interval(tally: Tally, confidence: float = 0.95) -> Interval:
 
 
 def elo_difference(tally: Tally, confidence: float = 0.95) -> EloDifference:
-    """The score interval on the Elo scale, where a score of 10/11 is 400 points."""
+    """Computes the score interval on the Elo scale, where a score of 10/11 is 400 points."""
     interval = score_interval(tally, confidence)
     return EloDifference(_elo(interval.value), _elo(interval.low), _elo(interval.high))
 
 
 def likelihood_of_superiority(tally: Tally) -> float:
-    """The probability that the player wins more of the decided games than the other, given these and no opinion
-    before them: that of Beta(wins + 1, losses + 1) above one half. Draws say nothing about it."""
+    """Computes the probability that the player wins more of the decided games than the other, with a uniform prior:
+    that Beta(wins + 1, losses + 1) is above one half. Draws do not count."""
     trials = tally.wins + tally.losses + 1
     scale = lgamma(trials + 1) - trials * log(2)
-    # The beta distribution's tail as a sum of binomial probabilities; small terms add up first.
+    # The tail of the beta distribution as a sum of binomial probabilities, smallest terms first.
     terms = sorted(exp(scale - lgamma(k + 1) - lgamma(trials - k + 1)) for k in range(tally.wins + 1))
     return min(1.0, sum(terms))
 
 
 def normal_quantile(confidence: float) -> float:
-    """How many standard deviations to each side hold this share of a normal distribution."""
+    """Gives the number of standard deviations to each side that contain this share of a normal distribution."""
     if not 0 < confidence < 1:
         raise ConfigError(f"confidence is a share between 0 and 1, such as 0.95; got {confidence}")
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def _variance(tally: Tally, p: float) -> float:
-    """Of one game's points, with mean p and the likeliest share of draws 2x: the smaller root of
-    n x² - (D + W(1-p) + Lp) x + D p (1-p) = 0, where the likelihood's slope is zero."""
+    """Computes the variance of one game's points, with mean p and the most likely share of draws 2x: x is the
+    smaller root of n x² - (D + W(1-p) + Lp) x + D p (1-p) = 0, where the likelihood's slope is zero."""
     middle = tally.draws + tally.wins * (1 - p) + tally.losses * p
     under_root = max(0.0, middle**2 - 4 * tally.games * tally.draws * p * (1 - p))
     half_draws = (middle - sqrt(under_root)) / (2 * tally.games)
@@ -142,7 +142,7 @@ def _variance(tally: Tally, p: float) -> float:
 
 
 def _edge(rejected: Callable[[float], bool], outside: float, inside: float) -> float:
-    """Where rejection begins between a value at the edge of the scale and one that is not rejected."""
+    """Finds where rejection begins, between the edge of the scale and a value that is not rejected."""
     for _ in range(_BISECTIONS):
         middle = (outside + inside) / 2
         if rejected(middle):

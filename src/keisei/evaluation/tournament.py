@@ -1,7 +1,7 @@
-"""Many players: everybody against everybody, or each new one against those before it.
+"""Tournaments: all players against each other, or each new one against those before it.
 
-A tournament is plain data: names, tallies and ratings. Its pairings can be kept and handed to the next step of a
-ladder, which rates all games that were ever played.
+A tournament is plain data: names, tallies and ratings. Its pairings can be kept for the next step of a ladder,
+which rates all games together.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class MatchPlan:
     opening_plies: int | None = None
     batch: int = 256
     on_match: Callable[[MatchResult], None] | None = None
-    """Called after each match, for whoever shows or keeps it."""
+    """Called after each match, to show or store it."""
     on_game: OnGame | None = None
-    """Told as the games of a match end."""
+    """Called when games of a match end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tournament:
-    """Who met whom, and what follows from it."""
+    """The matches that were played, and the ratings."""
 
     anchor: str
     """The player whose rating is 0."""
@@ -55,7 +55,7 @@ def round_robin(
     anchor: str | None = None,
     resolver: Resolver | None = None,
 ) -> Tournament:
-    """Everybody meets everybody. The anchor is the first player unless another is named."""
+    """Plays all players against each other. The anchor is the first player unless another is named."""
     entrants = _entrants(plan, players, resolver)
     pairings = [_meet(plan, first, second) for first, second in combinations(entrants, 2)]
     return _tournament(pairings, anchor or entrants[0].name)
@@ -69,7 +69,7 @@ def ladder(
     anchor: str | None = None,
     resolver: Resolver | None = None,
 ) -> Tournament:
-    """Players, oldest first; each meets the ``back`` players just before it."""
+    """Plays a ladder. Players are given oldest first, and each meets the ``back`` players just before it."""
     if back < 1:
         raise ConfigError(f"back is how many earlier players each one meets, at least 1; got {back}")
     entrants = _entrants(plan, players, resolver)
@@ -90,7 +90,7 @@ def ladder_step(
     anchor: str | None = None,
     resolver: Resolver | None = None,
 ) -> Tournament:
-    """One more player joins: it meets ``previous``, and all pairings, the ``earlier`` ones too, are rated."""
+    """Adds one player: it meets ``previous``, and all pairings are rated, also the ``earlier`` ones."""
     entrants = _entrants(plan, [*previous, newest], resolver)
     challenger = entrants[-1]
     pairings = [*earlier, *(_meet(plan, challenger, opponent) for opponent in entrants[:-1])]
@@ -113,7 +113,7 @@ def _entrants(plan: MatchPlan, players: Sequence[PlayerLike], resolver: Resolver
 
 
 def _meet(plan: MatchPlan, first: Player, second: Player) -> Pairing:
-    """Seeds follow from the names, so that a match is the same whoever else takes part."""
+    """Gives a match's seed. It follows from the names, so other players do not change the match."""
     names = f"{first.name}\n{second.name}".encode()
     seed = keyed_word(plan.seed, int.from_bytes(blake2b(names, digest_size=8).digest(), "little")) >> 1
     result = play_match(

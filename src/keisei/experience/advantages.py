@@ -1,28 +1,28 @@
-"""Advantages: how much better an action was than what was expected, game by game and seat by seat.
+"""Advantages: how much better an action was than expected, for each game and seat.
 
 Generalised advantage estimation (Schulman et al., 2016): with delta_t = r_t + g V_{t+1} - V_t, the advantage is
-A_t = delta_t + g l A_{t+1}. Five things are easy to get wrong in games, and are done here:
+A_t = delta_t + g l A_{t+1}. In games, five points need care:
 
-- A trajectory belongs to one game. It ends where the game ends, and never runs on into the next one.
-- V_{t+1} is the estimate of whoever acts next. In a zero-sum game of two that is the negative of the mover's own,
-  unless the mover stays; in other games each seat's decisions form a chain of their own.
-- A game that was cut off (truncated) has a value where it was cut, while one that ended has none. A seat that has no
-  position of its own there takes its own last word for it.
-- What others do is part of the world: the chain leads from a decision of the owner to the owner's next one, and
-  nobody else's estimate (there may be none at all) is ever asked for.
+- A trajectory belongs to one game. It ends with the game, and never continues into the next one.
+- V_{t+1} is the estimate of the seat that acts next. In a zero-sum game of two its sign is changed, unless the same
+  seat moves again. In other games each seat's decisions form their own chain.
+- A truncated game has a value at its last position, a terminated game has none. A seat without its own last
+  position uses the value of its own last decision.
+- Decisions of others are part of the environment. The chain leads from a decision of the owner to the owner's next
+  one. Estimates of others, if there are any, are never used.
 - Time is counted in plies. Where the next decision of a chain comes k plies later, the target is
 
       r_t + g r_{t+1} + … + g^(k-1) r_{t+k-1} + g^k V_{t+k}
 
-  and the trace fades by l^k. So both mean the same whether a seat's rewards are its own or its rival's loss.
+  and the trace is multiplied by l^k. So both have the same meaning in zero-sum games and in other games.
 
-Where a slab ends, the game goes on. A zero-sum chain of two takes the value of the position there. Elsewhere a seat
-that acts in that position does so too; the last decision of a seat that waits stays *open*. It is not estimated here
-but carried to the next slab of its table (``experience.carry``), and the decisions before it rely on its value.
+Games continue after the end of a slab. A zero-sum chain of two uses the value of the last position. In other games,
+a seat that acts there does so too. The last decision of a seat that waits stays *open*. It is carried to the next
+slab of its table (``experience.carry``), and earlier decisions use its value.
 
-Experience that older weights have played is corrected by V-trace (Espeholt et al., 2018). With pi the policy that
-learns now, mu the one that acted, V the values of the former, rho_t = min(rho_bar, pi/mu) and
-c_t = l^k min(c_bar, pi/mu), the targets of the values and the advantages of the actions are (k is 1 here)
+V-trace (Espeholt et al., 2018) corrects experience of older weights. With pi the policy that learns now, mu the one
+that acted, V the values of the former, rho_t = min(rho_bar, pi/mu) and c_t = l^k min(c_bar, pi/mu), the targets of
+the values and the advantages of the actions are (k is 1 here)
 
     v_t = V_t + rho_t delta_t + g c_t (v_{t+1} - V_{t+1})        A_t = r_t + g v_{t+1} - V_t
 """
@@ -41,16 +41,16 @@ from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec
 
 @dataclass(frozen=True, slots=True)
 class CreditRule:
-    """How far back an outcome reaches, and how much of it counts."""
+    """Discount, trace and clips of the estimators."""
 
     discount: float
-    """g: what a ply later is worth."""
+    """g: the worth of a reward one ply later."""
     trace: float
-    """Lambda: by how much surprises fade for each ply that they lie ahead."""
+    """Lambda: the factor by which temporal differences fade per ply."""
     rho_clip: float = 1.0
-    """V-trace's bound on the ratio by which a surprise counts."""
+    """V-trace's limit on the ratio of a temporal difference (rho)."""
     trace_clip: float = 1.0
-    """V-trace's bound on the ratio by which later surprises reach back."""
+    """V-trace's limit on the ratio that passes later temporal differences back (c)."""
 
     def __post_init__(self) -> None:
         if not 0 < self.discount <= 1 or not 0 <= self.trace <= 1:
@@ -65,14 +65,14 @@ class CreditRule:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the policy that learns now says of a slab that other weights have played."""
+    """A slab as the policy that learns now evaluates it."""
 
     log_probs: FloatArray
-    """[steps, slots]: of the actions that were taken. Looked at where the owner acted."""
+    """[steps, slots]: log-probabilities of the actions that were taken. Used where the owner acted."""
     values: FloatArray
     """[steps + 1, slots]"""
     final_values: FloatArray
-    """[steps, slots]: of the last positions of truncated games."""
+    """[steps, slots]: values of the last positions of truncated games."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +81,21 @@ class Outlook:
     earlier slabs."""
 
     worth: FloatArray
-    """Rewards up to the seat's next decision and the value of that, discounted to here."""
+    """Rewards up to the seat's next decision and the value there, discounted to the first position."""
     own: FloatArray
-    """How much the value of the seat's last decision counts on top: some, where the game is cut off and the seat
+    """How much the value of the seat's last decision is added. It is not 0 if the game is truncated and the seat
     has no last position."""
     ahead: FloatArray
-    """How far the target of the next decision is from its value, v - V, discounted to here."""
+    """The target of the next decision minus its value, v - V, discounted to the first position."""
     trail: FloatArray
-    """The same, faded by the trace."""
+    """The same, multiplied by the trace."""
     closes: BoolArray
-    """False where the seat never acts and its game goes on: ``worth`` is then what it has earned."""
+    """False where the seat never acts and its game continues; ``worth`` is then its rewards."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenDecisions:
-    """The last decisions of seats that wait where a slab ends, [n] each."""
+    """The last decisions of seats that wait at the end of a slab, [n] each."""
 
     step: Array
     slot: Array
@@ -107,22 +107,22 @@ class OpenDecisions:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a slab teaches."""
+    """Advantages and returns of a slab."""
 
     advantages: FloatArray
     """[steps, slots]; meaningful where ``settled``."""
     returns: FloatArray
-    """[steps, slots]: what the value should have been; meaningful where ``settled``."""
+    """[steps, slots]: the targets of the values; meaningful where ``settled``."""
     settled: BoolArray
     """[steps, slots]: decisions of the owner that are not open."""
     open: OpenDecisions | None = None
     """None in a zero-sum chain of two, where nothing is carried."""
     outlook: Outlook | None = None
-    """None likewise."""
+    """None in a zero-sum chain of two."""
 
 
 def carries(spec: GameSpec) -> bool:
-    """True for games in which a seat may wait where a slab ends, and its last decision with it."""
+    """Whether decisions are carried in this game: whether a seat may wait at the end of a slab."""
     return spec.simultaneous or (spec.seats > 1 and not (spec.zero_sum and spec.seats == 2))
 
 
@@ -135,11 +135,11 @@ def owned_by(slab: Slab, owner: int) -> BoolArray:
 def estimate_advantages(
     slab: Slab, rule: CreditRule, *, zero_sum: bool, owner: int = 0, judged: Judged | None = None
 ) -> Targets:
-    """Advantages and returns of one owner in one slab: by GAE, or by V-trace where it was ``judged``.
+    """Computes advantages and returns of one owner in one slab: by GAE, or by V-trace if it was ``judged``.
 
-    Where nothing has changed since the slab was played (pi = mu, the same values), both give the same returns. Their
-    advantages differ by how far they look: GAE's is delta_t + g l A_{t+1}, V-trace's is delta_t + g A_{t+1} with
-    GAE's own A_{t+1}, that is, lambda begins to count one decision later. With lambda = 1 they are the same.
+    If nothing has changed since the slab was played (pi = mu, the same values), both give the same returns. Their
+    advantages differ: GAE's is delta_t + g l A_{t+1}, V-trace's is delta_t + g A_{t+1} with GAE's own A_{t+1}. So
+    lambda counts one decision later. With lambda = 1 they are the same.
     """
     owned = owned_by(slab, owner)
     terms = _Terms.of(slab, rule, owned, judged)
@@ -149,8 +149,8 @@ def estimate_advantages(
 
 
 def ratios(log_probs: Array, behaviour: Array, rule: CreditRule) -> tuple[Array, Array]:
-    """V-trace's clipped ratios pi/mu: one for rho, one for c. Clipped before the exponential, which else might
-    overflow."""
+    """Computes V-trace's clipped ratios pi/mu: one for rho, one for c. They are clipped before the exponential,
+    which might overflow."""
     ratio_log = log_probs - behaviour
     rho, c = (
         np.exp(np.minimum(ratio_log, np.float32(math.log(clip)))) for clip in (rule.rho_clip, rule.trace_clip)
@@ -160,13 +160,13 @@ def ratios(log_probs: Array, behaviour: Array, rule: CreditRule) -> tuple[Array,
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What both estimates are made of. GAE is the case in which all ratios are 1."""
+    """The inputs of both estimators. In GAE all ratios are 1."""
 
     value: FloatArray
     final_value: FloatArray
     rho: Array
     c: Array
-    """Without its power of lambda."""
+    """The clipped ratio c, without its power of lambda."""
     corrected: bool
     """True for V-trace, whose advantages are r + g v' - V; GAE's are v - V."""
 
@@ -180,7 +180,7 @@ class _Terms:
 
 
 def _zero_sum(slab: Slab, terms: _Terms, rule: CreditRule, owned: BoolArray) -> Targets:
-    """Two seats whose rewards add up to nothing: one chain of plies, in which the view turns with the mover."""
+    """Estimates for two seats with zero sum: one chain of plies, in which the sign changes with the mover."""
     steps, value = slab.shape.steps, terms.value
     earned, link = _turning(slab, terms, rule.discount)
     fading = link * np.float32(rule.trace)
@@ -196,7 +196,7 @@ def _zero_sum(slab: Slab, terms: _Terms, rule: CreditRule, owned: BoolArray) -> 
         corrections[t], advantages[t] = correction, delta + ahead
         if whole:
             next_value, ahead, trail = value[t], correction, correction
-        else:  # a ply of others is passed over: what is expected there is what comes of it
+        else:  # plies of others are skipped: the expectation there is that of the next own ply
             ours = owned[t]
             next_value = np.where(ours, value[t], expected)
             ahead, trail = np.where(ours, correction, ahead), np.where(ours, correction, trail)
@@ -205,8 +205,8 @@ def _zero_sum(slab: Slab, terms: _Terms, rule: CreditRule, owned: BoolArray) -> 
 
 
 def _turning(slab: Slab, terms: _Terms, discount: float) -> tuple[FloatArray, FloatArray]:
-    """[steps, games] both: what the mover of each ply earns by it, the value where its game was cut off included;
-    and by what the next ply of its game counts, as the mover sees it."""
+    """Gives two arrays [steps, games]: the mover's reward of each ply, including the value where its game was
+    truncated; and the factor of the next ply, from the mover's view."""
     steps = slab.shape.steps
     mover = slab.seat[:steps]
     next_seat = np.where(slab.truncated, slab.final_seat, slab.seat[1:])
@@ -219,14 +219,14 @@ def _turning(slab: Slab, terms: _Terms, discount: float) -> tuple[FloatArray, Fl
 
 
 def _per_seat(slab: Slab, terms: _Terms, rule: CreditRule, owned: BoolArray) -> Targets:
-    """Each seat has rewards of its own: a chain for each (game, seat), whose links are the seat's own decisions.
-    What a seat earns while it waits, be it while others move or while it rests, belongs to its decision before."""
+    """Estimates for seats with their own rewards: a chain for each (game, seat) of the seat's own decisions.
+    Rewards while a seat waits or rests belong to its decision before."""
     steps, place = slab.shape.steps, _places(slab)
     at, counted = place[:steps][owned], owned.sum(1)
     last = _last_decisions(slab, np.arange(steps).repeat(counted), at, place)
     settled = owned.copy()
     settled[last.step, last.slot] = False
-    # One list of all decisions, step after step: a slice of it is cheaper than picking the owner's rows in each step.
+    # One list of all decisions, step by step. A slice of it is cheaper than selecting the owner's rows in each step.
     bounds = [0, *counted.cumsum().tolist()]
     value, rho, c = (column[:steps][owned] for column in (terms.value, terms.rho, terms.c))
     counts = settled[owned].astype(np.float32)
@@ -261,7 +261,7 @@ def _per_seat(slab: Slab, terms: _Terms, rule: CreditRule, owned: BoolArray) -> 
 
 
 def _places(slab: Slab) -> Array:
-    """[steps + 1, slots]: game * seats + seat of each slot's row."""
+    """[steps + 1, slots]: game * seats + seat of each row."""
     shape = slab.shape
     if shape.simultaneous:
         return np.broadcast_to(np.arange(shape.slots), slab.seat.shape)
@@ -270,7 +270,7 @@ def _places(slab: Slab) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _LastDecisions:
-    """The open decisions of a slab, [n] each, and who has none."""
+    """The open decisions of a slab, [n] each, and the seats that close earlier ones."""
 
     step: Array
     slot: Array
@@ -280,8 +280,8 @@ class _LastDecisions:
 
 
 def _last_decisions(slab: Slab, step: Array, at: Array, place: Array) -> _LastDecisions:
-    """Where the last decision of a seat comes after the last end of a game, and the seat waits at the slab's end,
-    the decision is open. ``step`` and ``at`` say when and in which place the owner decided, in the order of steps."""
+    """Finds the open decisions: the last decision of a seat is open if no game ended after it and the seat waits at
+    the end of the slab. ``step`` and ``at`` give step and place of the owner's decisions, in the order of steps."""
     shape = slab.shape
     places = shape.games * shape.seats
     decided = np.full(places, -1)
@@ -297,10 +297,10 @@ def _last_decisions(slab: Slab, step: Array, at: Array, place: Array) -> _LastDe
 
 
 def _seat_flow(slab: Slab, terms: _Terms, discount: float) -> tuple[FloatArray, FloatArray]:
-    """What each ply brings to each (game, seat), and by what the ply after it counts.
+    """Gives what each ply brings to each (game, seat), and the factor of the next ply.
 
-    The first is [steps, 2, games * seats]: rewards, the value where the game was cut off included; and the weight of
-    the seat's own last word, where it was cut off and the seat has no position. The second is [steps, games * seats].
+    The first is [steps, 2, games * seats]: rewards, including the value where the game was truncated; and the
+    weight of the seat's own last value, where it has no last position. The second is [steps, games * seats].
     """
     steps, games, seats = slab.reward.shape
     inflow: FloatArray = np.zeros((steps, 2, games * seats), np.float32)

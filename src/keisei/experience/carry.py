@@ -1,15 +1,15 @@
-"""The carry: decisions whose outcome is not known where a slab ends, until a later slab of their table tells.
+"""The carry: decisions whose outcome is not known at the end of a slab, until a later slab of their table shows it.
 
-A seat that waits where a slab ends has a last decision without a next one. Its game goes on in the next slab of its
-table, so the decision waits for that, with what it has earned meanwhile. Three things may happen there:
+A seat that waits at the end of a slab has a last decision without a next one. Its game continues in the next slab
+of its table. So the decision waits for that slab, with the rewards so far. Three things may happen there:
 
-- The seat acts, or the game ends: the decision *closes*. It is learned from with the others of that slab.
-- Neither: it waits on, with the rewards of that slab added and its plies counted.
-- The slab is not the one that follows (slabs in between were dropped, or the games were reset): nothing tells any
-  more what came of the decision. It is dropped, and counted.
+- The seat acts, or the game ends: the decision *closes*. The learner learns from it with the others of that slab.
+- Neither: it waits on, with the rewards and plies of that slab added.
+- The slab is not the next one, because slabs in between were dropped or the games were reset: the outcome will
+  never be known. The decision is dropped, and counted.
 
-A decision that closes is learned from by weights that may be newer than those of its own slab. So it keeps the
-log-probability of the policy that acted, while its value (and V-trace's ratio) is asked for anew.
+When a decision closes, the weights may be newer than those of its own slab. So it keeps the log-probability of the
+policy that acted, while its value (and V-trace's ratio) is computed again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to i
     from keisei.runs.json_values import Json
 
 LONGEST_WAIT = 32
-"""Slabs after which a decision is no longer carried: the policy that made it is long gone."""
+"""Slabs after which a decision is no longer carried, since the policy that made it is too old."""
 GAP, RESET, AGE = "gap", "reset", "age"
-"""Why decisions are dropped: a slab in between is missing; the table's games were reset; they waited for too long."""
+"""Reasons for drops: a slab in between is missing; the table's games were reset; the decision waited too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,20 @@ class Waiting:
     """[n, packed_bytes]"""
     action: IntArray
     log_prob: FloatArray
-    """Under the policy that acted."""
+    """Log-probabilities under the policy that acted."""
     earned: FloatArray
-    """The seat's rewards since, discounted to the decision."""
+    """The seat's rewards since the decision, discounted to it."""
     plies: IntArray
-    """From the decision to the first position of the next slab."""
+    """Plies from the decision to the first position of the next slab."""
     slabs: IntArray
-    """How many slabs ended while it was waiting."""
+    """How many slabs ended while it waited."""
 
     def __len__(self) -> int:
         return len(self.place)
 
     @classmethod
     def where(cls, slab: Slab, found: OpenDecisions) -> Self:
-        """The open decisions of a slab. Copies: the slab may be given back."""
+        """Gives copies of the open decisions of a slab, so the slab may be given back."""
         at = (found.step, found.slot)
         return cls(
             place=found.place.astype(np.int32),
@@ -80,7 +80,7 @@ class Waiting:
         return type(self)(*(getattr(self, name)[which] for name in type(self).__slots__))
 
     def after(self, outlook: Outlook, steps: int, discount: float) -> Self:
-        """The same, still waiting after one more slab."""
+        """Gives the same decisions after one more slab."""
         return replace(
             self,
             earned=self.earned + _power(discount, self.plies) * outlook.worth[self.place],
@@ -91,28 +91,28 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Decisions whose outcome has come to be known, [n] each. Their value is still to be judged."""
+    """Decisions whose outcome is now known, [n] each. Their own value is still to be computed."""
 
     packed: ByteArray
     """[n, packed_bytes]"""
     action: IntArray
     log_prob: FloatArray
-    """Under the policy that acted."""
+    """Log-probabilities under the policy that acted."""
     target: FloatArray
-    """What was earned up to the next decision and the value of that, discounted to this one."""
+    """Rewards up to the next decision and the value there, discounted to this decision."""
     own: FloatArray
-    """How much the decision's own value counts on top, as in ``Outlook``."""
+    """How much the decision's own value is added, as in ``Outlook``."""
     ahead: FloatArray
-    """How far the next decision's target is from its value, discounted."""
+    """The next decision's target minus its value, discounted."""
     trail: FloatArray
-    """The same, faded by the trace."""
+    """The same, multiplied by the trace."""
 
     def __len__(self) -> int:
         return len(self.action)
 
     @classmethod
     def by(cls, outlook: Outlook, waiting: Waiting, rule: CreditRule) -> Self:
-        """What a slab tells of decisions before it."""
+        """Closes decisions of earlier slabs."""
         at, distance = waiting.place, _power(rule.discount, waiting.plies)
         return cls(
             packed=waiting.packed,
@@ -133,7 +133,8 @@ class Closed:
     def estimates(
         self, log_probs: FloatArray, values: FloatArray, rule: CreditRule, *, vtrace: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Advantages and returns, now that the decisions are judged; see ``advantages`` for the formulas."""
+        """Computes advantages and returns from the new log-probabilities and values; see ``advantages`` for the
+        formulas."""
         rho, c = ratios(log_probs, self.log_prob, rule) if vtrace else (np.float32(1), np.float32(1))
         delta = self.target + self.own * values - values
         correction = rho * delta + c * self.trail
@@ -141,20 +142,20 @@ class Closed:
 
 
 def _power(base: float, plies: IntArray) -> FloatArray:
-    """base^plies, rounded once."""
+    """Computes base^plies, rounded once."""
     return np.power(base, plies, dtype=np.float64).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """The slab after which decisions wait."""
+    """The slab at whose end decisions wait."""
 
     epoch: int
     sequence: int
 
 
 class Carry:
-    """All decisions of one owner that wait, table by table. It outlives updates and is part of the checkpoint."""
+    """The waiting decisions of one owner, table by table. It survives updates and is part of the checkpoint."""
 
     def __init__(self) -> None:
         self._tables: dict[int, tuple[_Key, Waiting]] = {}
@@ -165,13 +166,14 @@ class Carry:
 
     @property
     def dropped(self) -> Mapping[str, int]:
-        """Decisions that were dropped so far, by reason."""
+        """The number of dropped decisions, by reason."""
         return dict(self._dropped)
 
     def advance(
         self, record: SlabRecord, slab: Slab, found: OpenDecisions, outlook: Outlook, rule: CreditRule
     ) -> Closed | None:
-        """Go on by one slab of a table: close what it tells the outcome of, and keep what it leaves open."""
+        """Processes the next slab of a table: closes decisions whose outcome it shows, and keeps those that it
+        leaves open."""
         now_open, closed = [Waiting.where(slab, found)], None
         before = self._before(record)
         if before is not None:
@@ -185,7 +187,7 @@ class Carry:
         return closed
 
     def _before(self, record: SlabRecord) -> Waiting | None:
-        """What has waited for exactly this slab."""
+        """Gives the decisions that wait for exactly this slab."""
         if record.table not in self._tables:
             return None
         key, waiting = self._tables.pop(record.table)
@@ -200,7 +202,7 @@ class Carry:
         return waiting.chosen(young)
 
     def state(self) -> State:
-        """All rows in the order of the tables, with the key of each table and its number of rows."""
+        """Gives all rows in the order of the tables, with the key and the number of rows of each table."""
         from torch import from_numpy  # torch takes a second to import
 
         from keisei.runs.checkpoint import State
@@ -219,7 +221,7 @@ class Carry:
         return State({"carry": rows}, document)
 
     def restore(self, state: State) -> None:
-        """Go on from a state."""
+        """Restores a state."""
         try:
             self._tables, self._dropped = _tables_of(state), _dropped_of(state)
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""What a collection gives to the learner: slabs in a fixed order, and views on their columns."""
+"""The result of a collection: slabs in a fixed order, and views of their columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from keisei.games.contract import Array
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to keep a slab beyond the next collection. Its memory is not played in until the lease ends."""
+    """The right to keep a slab beyond the next collection. Its memory is not used again until the lease ends."""
 
     slab: int
-    """Which slab of the arena it is."""
+    """The number of the slab in the arena."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,21 @@ class CollectedSlab:
 
     record: SlabRecord
     first_game: int
-    """The number of the game in slot 0. With the slot, it names a game across all tables."""
+    """The number of the game in slot 0. With the slot, it identifies a game across all tables."""
     slab: Slab
 
     @property
     def lease(self) -> Lease:
-        """What a buffer that keeps this slab asks for."""
+        """The lease with which a buffer keeps this slab."""
         return Lease(self.record.slab)
 
 
 @dataclass(frozen=True, slots=True)
 class Experiences:
-    """Experience in the order (table, sequence). ``len`` counts transitions, so that nothing is falsy.
+    """Experience in the order (table, sequence). ``len`` counts transitions, so an empty collection is falsy.
 
-    The arrays are views of shared memory: they hold until the next collection,
-    or until ``release_experiences`` or ``stop_workers``.
+    The arrays are views of shared memory. They are valid until the next collection, ``release_experiences`` or
+    ``stop_workers``.
     """
 
     slabs: Sequence[CollectedSlab]
@@ -54,20 +54,20 @@ class Experiences:
         return iter(self.slabs)
 
     def column(self, name: str) -> Array:
-        """One field of all transitions that acted, as one new array: [transitions, …]."""
+        """Gives one field of all transitions that acted, as one new array: [transitions, …]."""
         parts = [_acted(item.slab, name) for item in self.slabs]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     @property
     def policy_lag(self) -> float:
-        """How many versions behind the newest weights the experience is, on average."""
+        """How many versions the experience is behind the newest weights, on average."""
         if not self.slabs:
             return 0.0
         lags = [(self.version - item.record.version) * item.record.transitions for item in self.slabs]
         return sum(lags) / max(1, len(self))
 
     def digest(self) -> str:
-        """A fingerprint of every byte that was written, and of the order. Equal experience, equal digest."""
+        """Computes a digest of every written byte and of the order. Equal experience, equal digest."""
         total = hashlib.blake2b(digest_size=16)
         for item in self.slabs:
             record = item.record

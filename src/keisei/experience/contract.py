@@ -1,4 +1,4 @@
-"""What a buffer promises: it takes what was played, and offers what is to be learned."""
+"""The contract of buffers: a buffer takes experience and offers a view to learn from."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to i
     from keisei.runs.checkpoint import State
 
 View_co = TypeVar("View_co", covariant=True)
-"""What the learner of the same regime learns from."""
+"""The view that the learner of the same regime learns from."""
 
 
 class Buffer(Protocol[View_co]):
-    """Experience between workers and a learner. Each regime has its own kind."""
+    """Holds experience between workers and a learner. Each regime has its own kind."""
 
     def take(self, collected: Sequence[CollectedSlab]) -> Sequence[Lease]:
-        """Take what was collected, and give the leases of the slabs that stay in use. The others may be given
-        back to the workers at once."""
+        """Takes what was collected, and returns leases for the slabs that it keeps. The others may go back to the
+        workers at once."""
         ...
 
     def due(self) -> int:
-        """Gradient steps that the learner owes now."""
+        """Gives the number of gradient steps that are due now."""
         ...
 
     def view(self) -> View_co:
-        """What there is to learn from. It does not change while collection goes on."""
+        """Gives the experience to learn from. It does not change while collection continues."""
         ...
 
     def state(self) -> State:
-        """All that a checkpoint must hold."""
+        """Gives the state for a checkpoint."""
         ...
 
     def restore(self, state: State) -> None:
-        """Go on from a state."""
+        """Restores a state."""
         ...

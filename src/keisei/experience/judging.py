@@ -1,4 +1,4 @@
-"""What the policy that learns now makes of experience that was played before."""
+"""Evaluates earlier experience with the policy that learns now."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from keisei.games.contract import BoolArray, ByteArray, FloatArray, IntArray
 
 
 class Judge(Protocol):
-    """The policy that learns, asked what it makes of decisions that were taken before."""
+    """Evaluates earlier decisions with the policy that learns."""
 
     def __call__(self, packed: ByteArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The log-probability of each action and the value of each position, [n] both. Positions that are asked
-        about for their value alone come with action 0, be it legal or not."""
+        """Gives the log-probability of each action and the value of each position, [n] both. For positions that
+        only need a value, the action is 0, legal or not."""
         ...
 
 
 def judge_slab(judge: Judge, slab: Slab, chosen: BoolArray) -> Judged:
-    """Ask once about the chosen decisions and all positions that bootstrap: where the slab ends, and where games
-    were cut off. Elsewhere, what was written when it was played stands."""
+    """Evaluates the chosen decisions and all positions that bootstrap: at the end of the slab, and where games were
+    truncated. Elsewhere the stored numbers stay."""
     steps = slab.shape.steps
     end = slab.acting[steps]
     cut = slab.finished("final_value") & (slab.final_seat >= 0)

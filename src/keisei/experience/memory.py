@@ -1,8 +1,8 @@
-"""Memory that several processes see, without a name.
+"""Shared memory without a name.
 
-Named shared memory outlives a process that is killed, and someone has to sweep it up. A ``SharedBlock`` is an
-open file that no folder lists: the kernel frees it when the last process that maps it is gone, however it
-went. A child gets it by inheritance, while it is being started.
+Named shared memory survives a killed process, and somebody must remove it. A ``SharedBlock`` is an open file
+without a name: the kernel frees it when the last process that maps it ends, in any way. A child inherits it when it
+starts.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from keisei.errors import SharedMemoryError
 from keisei.machine.memory import free_memory
 
 ALIGNMENT = 64
-"""A cache line: arrays that start on one never share it with a neighbour that another process writes."""
+"""A cache line. Arrays that start on one never share it with an array that another process writes."""
 
 
 class SharedBlock:
-    """So many bytes, zeros at first, that this process and the children it starts from now on all see.
+    """A block of bytes, first all zero, shared by this process and its later children.
 
-    Give it to ``multiprocessing.Process`` among the arguments (start methods ``spawn``, ``forkserver`` and
-    ``fork`` all work); at any other time it refuses to be pickled.
+    Pass it to ``multiprocessing.Process`` as an argument (start methods ``spawn``, ``forkserver`` and ``fork`` all
+    work). It cannot be pickled at any other time.
     """
 
     def __init__(self, nbytes: int, *, sparse: bool = False) -> None:
-        """``sparse`` takes memory only where something is written: for room that is seldom used."""
+        """With ``sparse``, memory is only taken where something is written, for blocks that are rarely full."""
         if nbytes <= 0:
             raise SharedMemoryError(f"a shared block has at least 1 byte, got {nbytes}")
-        # Asked first: the kernel promises more than it has, and kills someone when the promise is called in.
+        # Checked first, since the kernel promises more memory than it has, and later kills a process.
         free = None if sparse else free_memory()
         if free is not None and nbytes > free:
             raise SharedMemoryError(_too_large(nbytes, f"{_megabytes(free)} are free"))
@@ -46,7 +46,7 @@ class SharedBlock:
         try:
             os.ftruncate(fd, nbytes)
             if not sparse and hasattr(os, "posix_fallocate"):
-                # Have the pages now: without them, a write that finds no memory ends in SIGBUS, not an error.
+                # Allocate the pages now. Otherwise a write without free memory ends in SIGBUS, not in an error.
                 os.posix_fallocate(fd, 0, nbytes)
             mapping = _map(fd, nbytes, sparse)
         except (OSError, OverflowError, MemoryError) as error:
@@ -70,13 +70,13 @@ class SharedBlock:
 
     @property
     def buffer(self) -> mmap.mmap:
-        """The bytes themselves, writable."""
+        """The bytes of the block, writable."""
         if self._mapping is None:
             raise SharedMemoryError("this shared block is closed; take what you need from it before close()")
         return self._mapping
 
     def array(self, dtype: npt.DTypeLike, shape: int | Sequence[int], offset: int = 0) -> npt.NDArray[Any]:
-        """A view on the block: what is written to it, every process sees."""
+        """Gives a view of the block as an array. Every process sees what is written to it."""
         kind = np.dtype(dtype)
         if kind.hasobject:
             raise SharedMemoryError(f"a shared array holds plain numbers, got dtype {kind}")
@@ -87,12 +87,11 @@ class SharedBlock:
                 f"an array of {shape} {kind} at byte {offset} needs bytes {offset} to {end}; "
                 f"the block has {self._nbytes}"
             )
-        # By way of frombuffer, which keeps the mapping from being unmapped; np.ndarray(buffer=...) does not,
-        # and its views would crash after close().
+        # frombuffer keeps the memory mapped. Views of np.ndarray(buffer=...) would crash after close().
         return np.frombuffer(self.buffer, np.uint8)[offset:end].view(kind).reshape(shape)
 
     def close(self) -> None:
-        """Give the memory back. Arrays that are still in use keep it, and free it when they go."""
+        """Releases the memory. Arrays that are still in use keep it until they are deleted."""
         mapping, self._mapping = self._mapping, None
         if mapping is None:
             return
@@ -100,7 +99,7 @@ class SharedBlock:
         try:
             mapping.close()
         except BufferError:
-            # An array still looks at these bytes; unmapping now would crash it. It holds the mapping itself.
+            # An array still uses these bytes and holds the mapping itself; to unmap it now would crash.
             return
 
     def __enter__(self) -> Self:
@@ -130,7 +129,7 @@ class SharedBlock:
 
 
 def _rebuild(nbytes: int, sparse: bool, handle: Any) -> SharedBlock:
-    """In the child: map the memory that the parent has."""
+    """Maps the parent's memory in the child."""
     fd: int = handle.detach()
     block = SharedBlock.__new__(SharedBlock)
     block._hold(fd, _map(fd, nbytes, sparse), sparse)
@@ -138,8 +137,8 @@ def _rebuild(nbytes: int, sparse: bool, handle: Any) -> SharedBlock:
 
 
 def _map(fd: int, nbytes: int, sparse: bool) -> mmap.mmap:
-    """Page by page, the first pass over a large block would take eight times as long as the next ones; here
-    the kernel enters all pages at once."""
+    """Maps a file. The kernel enters all pages at once; page by page, the first pass over a large block would take
+    eight times as long."""
     if sparse or not hasattr(mmap, "MAP_POPULATE"):
         return mmap.mmap(fd, nbytes)
     return mmap.mmap(fd, nbytes, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
@@ -153,7 +152,7 @@ class Field:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int
-    """In bytes, from the start of the layout."""
+    """Offset in bytes, from the start of the layout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +176,14 @@ class Layout:
         return cls(tuple(fields), end)
 
     def views(self, block: SharedBlock, offset: int = 0) -> dict[str, npt.NDArray[Any]]:
-        """The arrays, in a block, from a byte on. That byte must be aligned too."""
+        """Gives the arrays in a block, from an aligned offset on."""
         if offset % ALIGNMENT:
             raise SharedMemoryError(f"a layout starts at a multiple of {ALIGNMENT} bytes, got {offset}")
         return {f.name: block.array(f.dtype, f.shape, offset + f.offset) for f in self.fields}
 
 
 def aligned(nbytes: int) -> int:
-    """Rounded up to whole cache lines."""
+    """Rounds a size up to whole cache lines."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 

@@ -1,8 +1,8 @@
-"""The buffer of an update: what was collected since the last one, with advantages, in shuffled minibatches.
+"""The buffer of an update: the experience since the last one, with advantages, in shuffled minibatches.
 
-Experience that the newest weights have played is taken as it is. Where older ones may have played it, a ``Judge``
-says what the newest make of it, and the advantages are corrected for the difference (V-trace). The judge also speaks
-for decisions that were carried over from earlier slabs, in any game that has such.
+Experience of the newest weights is used as it is. For experience of older weights, a ``Judge`` evaluates it with
+the newest weights, and V-trace corrects the advantages. The judge also evaluates decisions that were carried from
+earlier slabs.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Minibatch:
     """[n, packed_bytes]; ``Game.unpack`` gives observations and masks."""
     actions: IntArray
     log_probs: FloatArray
-    """Under the policy that acted."""
+    """Log-probabilities under the policy that acted."""
     values: FloatArray
-    """As they were before the update: of the policy that acted, or of the judge where it was asked."""
+    """Values before the update: of the policy that acted, or of the judge if it was used."""
     advantages: FloatArray
     returns: FloatArray
 
@@ -49,7 +49,7 @@ class Minibatch:
 
 @dataclass(frozen=True, slots=True)
 class RolloutView:
-    """What there is to learn in one update. It stays as it is while the next experience is collected."""
+    """The experience of one update. It does not change while the next experience is collected."""
 
     whole: Minibatch
 
@@ -57,15 +57,15 @@ class RolloutView:
         return len(self.whole)
 
     def merged(self) -> Minibatch:
-        """All transitions: slab by slab, and then those of earlier slabs that have come to be known."""
+        """Gives all transitions: slab by slab, then decisions of earlier slabs that are closed now."""
         if not len(self):
             raise ConfigError("the buffer is empty: collect something before you learn")
         return self.whole
 
     def minibatches(self, size: int, seed: int, epoch: int) -> Iterator[Minibatch]:
-        """All transitions, in an order keyed by (seed, epoch). The last minibatch is filled up with the first ones
-        again: a size that changes from update to update makes torch prepare its convolutions anew each time, and
-        keep them all (measured: 2 MB an update)."""
+        """Yields all transitions, in an order keyed by (seed, epoch). The last minibatch is filled up with the
+        first transitions again. With a new size in each update, torch would prepare its convolutions again each
+        time and keep them all (measured: 2 MB an update)."""
         whole = self.merged()
         order = shuffled(len(whole), seed, epoch)
         if len(order) > size and len(order) % size:
@@ -76,12 +76,12 @@ class RolloutView:
 
 
 class ExperienceBuffer:
-    """Slabs merged column by column, never step by step. It holds the decisions of one ``owner`` alone: what others
-    did is part of the world.
+    """Merges slabs column by column, never step by step. It holds only the decisions of one ``owner``; those of
+    others are part of the environment.
 
-    The ``judge`` is asked when slabs are taken: between two updates, with the weights that the next one begins with.
-    With ``vtrace`` it is asked about everything, and advantages are corrected by its word. Without, it is asked about
-    decisions that were carried from slab to slab; a zero-sum game of two has none, and needs no judge.
+    The ``judge`` is called when slabs are taken, between two updates, with the weights that the next update starts
+    with. With ``vtrace`` it evaluates everything, and advantages are corrected. Without, it evaluates only carried
+    decisions; a zero-sum game of two has none, and needs no judge.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ExperienceBuffer:
         minibatch_size: int | None = None,
         epochs: int = 1,
     ) -> None:
-        """``minibatch_size`` (None: all rows at once) and ``epochs`` are the learner's; ``due`` counts with them."""
+        """``minibatch_size`` (None: all rows at once) and ``epochs`` are those of the learner; ``due`` uses them."""
         if judge is None and (vtrace or carries(spec)):
             why = (
                 "V-trace compares"
@@ -120,17 +120,17 @@ class ExperienceBuffer:
 
     @property
     def carried(self) -> int:
-        """Decisions that wait for the next slab of their table."""
+        """The number of decisions that wait for the next slab of their table."""
         return len(self._carry)
 
     @property
     def dropped_carries(self) -> Mapping[str, int]:
-        """Decisions whose outcome will never be known, by reason: ``gap``, ``reset`` or ``age``."""
+        """The number of decisions whose outcome will never be known, by reason: ``gap``, ``reset`` or ``age``."""
         return self._carry.dropped
 
     def take(self, collected: Sequence[CollectedSlab]) -> Sequence[Lease]:
-        """Take an update's experience, in the order (table, sequence), in place of that of the last update. All is
-        copied, so no slab is kept. Decisions that wait are not part of the view before their outcome is known."""
+        """Takes the experience of an update, in the order (table, sequence), and replaces that of the last update.
+        All is copied, so no slab is kept. Waiting decisions are not in the view before their outcome is known."""
         parts: list[Minibatch] = []
         closed: list[Closed] = []
         for item in collected:
@@ -143,24 +143,24 @@ class ExperienceBuffer:
         return ()
 
     def due(self) -> int:
-        """Gradient steps for all epochs over what was taken. A learner that stops early may make fewer."""
+        """Gives the gradient steps of all epochs. A learner that stops early may make fewer."""
         rows = len(self)
         return self._epochs * math.ceil(rows / (self._minibatch_size or max(1, rows)))
 
     def view(self) -> RolloutView:
-        """What was taken last."""
+        """Gives the experience that was taken last."""
         return self._view
 
     def state(self) -> State:
-        """The decisions that wait. What was taken is learned before a checkpoint is made, and is not part of it."""
+        """Gives the waiting decisions. Taken experience is not included, since it is learned before a checkpoint."""
         return self._carry.state()
 
     def restore(self, state: State) -> None:
-        """Go on from a state."""
+        """Restores a state."""
         self._carry.restore(state)
 
     def _part(self, item: CollectedSlab) -> tuple[Minibatch, Closed | None]:
-        """What a slab teaches by itself, and what it tells of decisions before it."""
+        """Gives the settled decisions of a slab, and decisions of earlier slabs that it closes."""
         slab, steps = item.slab, item.slab.shape.steps
         judged = None
         if self._vtrace and self._judge is not None:
@@ -183,7 +183,7 @@ class ExperienceBuffer:
         return part, self._carry.advance(item.record, slab, targets.open, targets.outlook, self._rule)
 
     def _closed_part(self, closed: Closed) -> Minibatch:
-        """Decisions of earlier slabs, valued by the policy that learns from them now."""
+        """Gives decisions of earlier slabs, evaluated with the current policy."""
         assert self._judge is not None
         log_probs, values = self._judge(closed.packed, closed.action)
         advantages, returns = closed.estimates(log_probs, values, self._rule, vtrace=self._vtrace)
@@ -191,7 +191,7 @@ class ExperienceBuffer:
 
 
 def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """A permutation that depends on nothing but its key."""
+    """Gives a permutation that depends only on its key."""
     return np.random.Generator(np.random.Philox(key=keyed_word(seed, epoch))).permutation(count)
 
 

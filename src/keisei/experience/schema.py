@@ -1,8 +1,8 @@
-"""What is remembered of a transition: the one source of truth for fields, types and shapes.
+"""The schema of a transition: the one list of fields, types and shapes.
 
-Experience lies in **slabs**: blocks of [steps x slots], one column for each field. A slot is where one
-decision row has its place: a game in turn-based games, a (game, seat) in simultaneous ones. The worker
-writes each decision once, in place; nothing is pickled, and nothing is copied on the way to the learner.
+Experience is stored in **slabs**: blocks of [steps x slots], one column for each field. A slot is the place of one
+decision row: a game in turn-based games, a (game, seat) in simultaneous ones. The worker writes each decision once,
+in place. Nothing is pickled or copied on the way to the learner.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from keisei.games.contract import GameSpec
 
 @dataclass(frozen=True, slots=True)
 class SlabShape:
-    """The sizes that fix a slab's memory."""
+    """The sizes that determine a slab's memory."""
 
     steps: int
     games: int
@@ -47,7 +47,7 @@ class Field:
     dtype: np.dtype[Any]
     shape: Callable[[SlabShape], tuple[int, ...]]
     per_transition: bool = True
-    """False for what only a few transitions have; its memory is reserved, but seldom touched."""
+    """False for fields that only a few transitions have. Their memory is reserved, but rarely used."""
 
 
 def _field(name: str, dtype: Any, shape: Callable[[SlabShape], tuple[int, ...]], often: bool = True) -> Field:
@@ -55,26 +55,26 @@ def _field(name: str, dtype: Any, shape: Callable[[SlabShape], tuple[int, ...]],
 
 
 FIELDS: tuple[Field, ...] = (
-    # What each row saw, packed; ``Game.unpack`` expands it. One row more than steps: where the slab ends.
+    # What each row saw, packed; ``Game.unpack`` expands it. There is one row more than steps, for the end of the slab.
     _field("packed", np.uint8, lambda s: (s.steps + 1, s.slots, s.packed_bytes)),
     _field("acting", np.bool_, lambda s: (s.steps + 1, s.slots)),
     _field("seat", np.int8, lambda s: (s.steps + 1, s.slots)),
     _field("episode", np.int32, lambda s: (s.steps, s.slots)),
     _field("ply", np.int32, lambda s: (s.steps, s.slots)),
-    # What it did, who decided (0 is the learner), which learner it belongs to (-1: nobody learns from it), and which
-    # version of the weights that was.
+    # The action, the policy that decided (0 is the learner), the owner (-1: nobody learns from it), and the version of
+    # the weights.
     _field("action", np.int32, lambda s: (s.steps, s.slots)),
     _field("log_prob", np.float32, lambda s: (s.steps, s.slots)),
     _field("value", np.float32, lambda s: (s.steps + 1, s.slots)),
     _field("policy", np.int16, lambda s: (s.steps, s.slots)),
     _field("owner", np.int16, lambda s: (s.steps, s.slots)),
     _field("version", np.int32, lambda s: (s.steps, s.slots)),
-    # What came of it, for each game and seat.
+    # The outcome of the step, for each game and seat.
     _field("reward", np.float32, lambda s: (s.steps, s.games, s.seats)),
     _field("terminated", np.bool_, lambda s: (s.steps, s.games)),
     _field("truncated", np.bool_, lambda s: (s.steps, s.games)),
     _field("ending", np.uint8, lambda s: (s.steps, s.games)),
-    # Of games that finished in a step: their result; of truncated ones also the last position and its value.
+    # For games that finished in a step: their result. For truncated ones also the last position and its value.
     _field("score", np.float32, lambda s: (s.steps, s.games, s.seats), False),
     _field("final_packed", np.uint8, lambda s: (s.steps, s.slots, s.packed_bytes), False),
     _field("final_seat", np.int8, lambda s: (s.steps, s.slots), False),
@@ -83,7 +83,7 @@ FIELDS: tuple[Field, ...] = (
 
 
 def bytes_per_transition(shape: SlabShape) -> float:
-    """What one transition costs on its way to the learner."""
+    """Computes the bytes of one transition."""
     total = sum(
         int(np.prod(field.shape(shape))) * field.dtype.itemsize for field in FIELDS if field.per_transition
     )

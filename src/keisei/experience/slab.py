@@ -1,4 +1,4 @@
-"""A slab: a worker's block of experience in shared memory, and the record that commits it."""
+"""A slab: a block of experience in shared memory, and the record that commits it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keisei.experience.schema import FIELDS, Field, SlabShape
 from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, IntArray
 
 CHECKSUM_LIMIT = 1024
-"""Observations above so many bytes a row are left out of checksums, which would cost more than the transport."""
+"""Rows larger than this many bytes are left out of checksums, which would take longer than the transport."""
 
 
 def slab_layout(shape: SlabShape) -> Layout:
@@ -22,7 +22,7 @@ def slab_layout(shape: SlabShape) -> Layout:
 
 
 class Slab:
-    """Views on the columns of one slab. Shapes are those of ``schema.FIELDS``."""
+    """Views of the columns of one slab. The shapes are those of ``schema.FIELDS``."""
 
     packed: ByteArray
     acting: BoolArray
@@ -54,21 +54,21 @@ class Slab:
             yield field, getattr(self, field.name)
 
     def clear_step(self, step: int) -> None:
-        """Leave nothing of an earlier use where not every slot is written. Empty slots belong to nobody."""
+        """Clears a step in which not every slot is written. Empty slots have no owner."""
         for field, column in self.columns():
             if field.per_transition and step < len(column):
                 column[step] = -1 if field.name == "owner" else 0
 
     def clear_finals(self, step: int) -> None:
-        """Leave nothing of an earlier use where games were cut off. Seats that would not act have no last
-        position; their ``final_seat`` is -1."""
+        """Clears the last positions of truncated games. Seats that would not act have no last position; their
+        ``final_seat`` is -1."""
         cut = self.finished("final_value")[step]
         self.final_packed[step, cut] = 0
         self.final_value[step, cut] = 0
         self.final_seat[step, cut] = -1
 
     def written(self, *, large: bool = True) -> Iterator[memoryview]:
-        """The bytes of each column that this use of the slab wrote; without ``large``, large rows are left out."""
+        """Yields the written bytes of each column; without ``large``, large rows are left out."""
         skipped = () if large or self.shape.packed_bytes <= CHECKSUM_LIMIT else ("packed", "final_packed")
         for field, column in self.columns():
             if field.name in skipped:
@@ -78,14 +78,14 @@ class Slab:
             yield np.ascontiguousarray(column).view(np.uint8).reshape(-1).data
 
     def checksum(self) -> int:
-        """CRC-32 of what was written."""
+        """Computes the CRC-32 of what was written."""
         crc = 0
         for content in self.written(large=False):
             crc = zlib.crc32(content, crc)
         return crc
 
     def finished(self, name: str) -> BoolArray:
-        """Where a field that only finished games have was written."""
+        """Gives where a field that only finished games have was written."""
         if name == "score":
             return self.terminated | self.truncated
         return (
@@ -101,9 +101,9 @@ class SlabRecord:
     """The commit of a slab: all that the manager needs to know of it, in a few dozen bytes."""
 
     table: int
-    """Whose games these are."""
+    """The table that the games belong to."""
     worker: int
-    """Who played them."""
+    """The worker that played them."""
     epoch: int
     """How often the table's games were reset."""
     sequence: int
@@ -122,7 +122,7 @@ class SlabRecord:
     waited_seconds: float
     """How long the worker had waited for the order."""
     state_slot: int
-    """Where in the arena the games lie as they are after this slab; negative where they came through the pipe."""
+    """The slot of the arena with the state of the games after this slab; negative if it came through the pipe."""
 
     def encode(self) -> bytes:
         return _RECORD.pack(
@@ -136,5 +136,5 @@ class SlabRecord:
         return cls(*_RECORD.unpack(data))
 
     def without_slab(self) -> SlabRecord:
-        """The record of a slab whose content was copied elsewhere."""
+        """Gives the record of a slab whose content was copied."""
         return replace(self, slab=-1)

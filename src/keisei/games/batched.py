@@ -1,4 +1,4 @@
-"""``SingleGameBatch``: many single games behind the contract of ``Game``."""
+"""``SingleGameBatch``: many single games as one ``Game``."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _OWN_OPTION = "max_plies"
 
 @dataclass(frozen=True, slots=True)
 class BatchFactory:
-    """Builds batches of one class of single games. Travels to other processes by pickle, as long as the
-    class can be imported there."""
+    """Builds batches of one class of single games. It can be pickled for another process if the class can be
+    imported there."""
 
     single: type[SingleGame]
 
@@ -44,7 +44,7 @@ class BatchFactory:
             raise ConfigError(f"batched takes a subclass of SingleGame, got {self.single!r}")
 
     def option_names(self) -> tuple[str, ...] | None:
-        """The options of this game; None where its class takes any."""
+        """The options of this game; None if its class takes any."""
         own = allowed_options(self.single)
         return None if own is None else (*own, _OWN_OPTION)
 
@@ -59,7 +59,7 @@ class BatchFactory:
 
 @dataclass(slots=True)
 class _Slot:
-    """One place of the batch: the game that is played there and what it takes to save it."""
+    """One place of the batch: the game that is played there, and what is needed to save it."""
 
     game: SingleGame
     rng: KeyedRandom
@@ -67,7 +67,7 @@ class _Slot:
     ply: int
     actions: list[int]
     returns: list[float]
-    """The rewards of this game so far, added up for each seat."""
+    """The sum of the rewards of this game so far, for each seat."""
 
 
 class SingleGameBatch:
@@ -104,7 +104,7 @@ class SingleGameBatch:
         return str(self._slots[game].game)
 
     def peek(self, game: int) -> SingleGame:
-        """A copy of one game as it stands, for players that look ahead. It moves on by itself."""
+        """Gives an independent copy of one game, for players that look ahead."""
         try:
             return self._slots[game].game.copy()
         except Exception as error:
@@ -187,7 +187,7 @@ class SingleGameBatch:
         )
 
     def _advance(self, slot: _Slot, actions: list[int], rewards: FloatArray) -> Outcome | None:
-        """Play one step of one game, and write its rewards."""
+        """Plays one step of one game, and writes its rewards."""
         game = slot.game
         slot.rng.move_to(slot.ply)
         given = game.play(tuple(actions) if game.simultaneous else actions[0], slot.rng)
@@ -221,7 +221,7 @@ class SingleGameBatch:
         step.scores[index] = scores
         seats = list(slot.game.acting()) or list(range(self._spec.seats))
         observations = np.stack([self._view(slot.game, seat) for seat in seats])
-        # The rules ended the game, so nobody has a move; a truncated game could have gone on.
+        # The rules ended the game, so no seat acts next. A truncated game could have continued.
         legal = self._masks([(slot.game, seat) for seat in seats if outcome.truncated])
         mask = legal if outcome.truncated else np.zeros((len(seats), self._spec.num_actions), np.bool_)
         step.add_final(index, seats, self._packed(observations, mask))
@@ -286,7 +286,7 @@ class SingleGameBatch:
         slot.ply, slot.returns = ply, np.frombuffer(state[:head], "<f8").tolist()
 
     def _replay(self, slot: _Slot, plies: int, state: bytes) -> None:
-        """Play a game's actions again. Its randomness is keyed, so it comes out the same."""
+        """Plays a game's actions again. Its randomness is keyed, so the result is the same."""
         if len(state) % self._action_type.itemsize:
             raise SavedStateError(
                 f"saved actions of {self._spec.name} take {len(state)} bytes, which is no whole number"
@@ -316,19 +316,19 @@ class SingleGameBatch:
     def _new_slot(
         self, index: int, episode: int, seed: int, first_game: int, game: SingleGame | None = None
     ) -> _Slot:
-        """A game at its start. A finished one is set up again rather than built anew."""
+        """Gives a new game. A finished game object is reset and used again."""
         game = game or self._single(**self._own)
         rng = KeyedRandom(seed, first_game + index, episode)
         game.reset(rng)
         return _Slot(game, rng, episode, 0, [], [0.0] * self._spec.seats)
 
     def _refresh(self) -> None:
-        """Find out who must act now and what is legal. The arrays are new: callers may keep the old."""
+        """Finds out who must act now and what is legal. The arrays are new, so callers may keep the old ones."""
         acting = [slot.game.acting() for slot in self._slots]
         self._counts = [len(seats) for seats in acting]
         if min(self._counts) == 0:
             raise ContractError(
-                f"nobody acts in a game of {self._spec.name} that goes on; outcome() must end it"
+                f"nobody acts in a game of {self._spec.name} that continues; outcome() must end it"
             )
         if max(self._counts) > 1 and not self._spec.simultaneous:
             raise ContractError(f"several seats of {self._spec.name} act at once; set simultaneous = True")
@@ -370,7 +370,7 @@ class SingleGameBatch:
         return view
 
     def _masks(self, deciders: Sequence[tuple[SingleGame, int]]) -> BoolArray:
-        """[deciders, num_actions], from the lists of actions or the bool arrays that the games give."""
+        """Gives the legal mask [deciders, num_actions], from the lists or bool arrays of the games."""
         mask = np.zeros((len(deciders), self._spec.num_actions), np.bool_)
         numbers: list[int] = []
         counts: list[int] = []

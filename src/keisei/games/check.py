@@ -1,7 +1,7 @@
-"""``check_game``: the contract as a test that anybody can run on a game.
+"""``check_game``: tests whether a game keeps the contract.
 
-Each ``_check_*`` function below holds one promise of ``keisei.games.contract``. They know nothing of
-any game, so they hold for a class of twenty lines as well as for a native core.
+Each ``_check_*`` function below tests one promise of ``keisei.games.contract``. They work for every game, from a
+class of twenty lines to a native core.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from keisei.games.registry import GameSource, make_game
 
 _BATCH = 3
 _PATIENCE = 20
-"""How many times ``steps`` a game may take to finish one of the batch."""
+"""A batch must finish one game within this many times ``steps``."""
 
 
 def check_game(game: GameSource, *, steps: int = 200, seed: int = 7, **options: Any) -> None:
-    """Raise ``ContractError`` where a game breaks the contract.
+    """Raises ``ContractError`` if a game breaks the contract.
 
-    ``game`` is what ``make_game`` takes: a name, ``module:Class``, a class or a factory. ``steps`` is how
-    many steps the longer checks play at least.
+    ``game`` is what ``make_game`` takes: a name, ``module:Class``, a class or a factory. The longer checks play at
+    least ``steps`` steps.
     """
     subject = _Subject(game, seed, options)
     _check_spec(subject.make())
@@ -43,7 +43,7 @@ def check_game(game: GameSource, *, steps: int = 200, seed: int = 7, **options: 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The game under test, built as often as a check needs it."""
+    """The game under test. Each check builds its own batches."""
 
     source: GameSource
     seed: int
@@ -70,7 +70,7 @@ def _need_array(name: str, array: object, shape: tuple[int, ...], dtype: Any) ->
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """Everything a caller can read from a batch, copied."""
+    """A copy of everything that a caller can read from a batch."""
 
     game: IntArray
     seat: IntArray
@@ -97,7 +97,7 @@ class _View:
 
 
 def _need_same(one: object, other: object, promise: str) -> None:
-    """Compare two dataclasses of arrays field by field, to the bit."""
+    """Compares two dataclasses of arrays field by field, to the bit."""
     for field in fields(one):  # type: ignore[arg-type]
         mine, yours = getattr(one, field.name), getattr(other, field.name)
         if isinstance(mine, FinalRows):
@@ -133,12 +133,12 @@ def _check_spec(game: Game) -> None:
     )
     _need(
         len(spec.endings) >= 2 and len(set(spec.endings)) == len(spec.endings),
-        f"endings must be distinct names, the first for a game that goes on; got {spec.endings}",
+        f"endings must be distinct names, the first for a game that continues; got {spec.endings}",
     )
 
 
 def _check_offers(subject: _Subject) -> None:
-    """What a spec offers beyond the contract is there, and keeps its own."""
+    """Checks the optional features that a spec declares."""
     game = subject.make()
     spec = game.spec
     squares = spec.observation.size // spec.observation.shape[0] if spec.observation.shape else 1
@@ -162,7 +162,7 @@ def _check_offers(subject: _Subject) -> None:
 
 
 def _check_looking_ahead(game: Game) -> None:
-    """Look-ahead gives legal actions, the same for some rows as for all, and moves nothing."""
+    """Look-ahead gives legal actions, the same for some rows as for all, and does not change the games."""
     assert isinstance(game, LooksAhead)
     for _ in range(_PATIENCE):
         before, state = _View.of(game), game.save()
@@ -183,7 +183,7 @@ def _check_looking_ahead(game: Game) -> None:
 
 
 def _check_reading(game: Game) -> None:
-    """Shapes and types, ``out=``, and that reading changes nothing."""
+    """Checks shapes and types, ``out=``, and that reading changes nothing."""
     _check_position(game)
     rows = game.rows()
     _need(not rows.episode.any() and not rows.ply.any(), "a new batch must start at episode 0 and ply 0")
@@ -205,7 +205,7 @@ def _check_reading(game: Game) -> None:
 
 
 def _check_position(game: Game) -> None:
-    """One position of every game: rows, masks, packing and random actions fit together."""
+    """Checks one position of every game: rows, masks, packing and random actions fit together."""
     spec, rows = game.spec, game.rows()
     count = len(rows)
     _check_rows(game, rows)
@@ -242,7 +242,7 @@ def _check_rows(game: Game, rows: Rows) -> None:
 
 
 def _check_bad_actions(game: Game) -> None:
-    """Wrong arrays and illegal actions are refused, and the games stay as they were."""
+    """Wrong arrays and illegal actions are refused, and the games do not change."""
     for _ in range(_PATIENCE):
         good = game.random_actions()
         outside = (np.full_like(good, -1), np.full_like(good, game.spec.num_actions))
@@ -258,7 +258,7 @@ def _check_bad_actions(game: Game) -> None:
             _need_refusal(game, actions, ActionError, what)
         illegal = ~game.legal()
         if illegal.any():
-            # The last row that has one: a batch that steps before it has looked at all rows is found out.
+            # The last row that has one. This finds a batch that starts to play before it has checked all rows.
             row = int(np.flatnonzero(illegal.any(axis=1))[-1])
             bad = good.copy()
             bad[row] = np.flatnonzero(illegal[row])[0]
@@ -282,7 +282,7 @@ def _need_refusal(game: Game, actions: Array, error: type[ActionError], what: st
 
 
 def _check_playing(game: Game, steps: int) -> None:
-    """Play at random, and hold every step and position to the contract."""
+    """Plays at random, and checks every step and position."""
     kept: list[_View] = []
     endings: tuple[set[int], set[int]] = (set(), set())
     finished = False
@@ -317,9 +317,9 @@ def _check_step(game: Game, before: Rows, step: Step) -> None:
         _need_array(f"Step.{name}", getattr(step, name), (batch, spec.seats), np.float32)
     done = step.done
     _need(not (step.terminated & step.truncated).any(), "a game cannot be both terminated and truncated")
-    _need(np.array_equal(step.ending != 0, done), "ending must be 0 exactly where the game goes on")
+    _need(np.array_equal(step.ending != 0, done), "ending must be 0 exactly while the game continues")
     _need((step.ending < len(spec.endings)).all(), "ending must be an index into spec.endings")
-    _need(not step.scores[~done].any(), "scores must be 0 where the game goes on")
+    _need(not step.scores[~done].any(), "scores must be 0 while the game continues")
     if spec.zero_sum:
         for name in ("rewards", "scores"):
             total = np.abs(getattr(step, name).sum(axis=1)).max()
@@ -328,7 +328,7 @@ def _check_step(game: Game, before: Rows, step: Step) -> None:
     _need(np.array_equal(step.plies, before.ply[first] + 1), "plies must count the steps of each game")
     if spec.max_plies is not None:
         _need((step.plies[step.truncated] == spec.max_plies).all(), "a game was truncated before max_plies")
-        _need(done[step.plies >= spec.max_plies].all(), "a game went on past max_plies")
+        _need(done[step.plies >= spec.max_plies].all(), "a game continued past max_plies")
     _check_restart(game.rows(), before.episode[first], step)
     _check_final(game, step)
 
@@ -346,7 +346,7 @@ def _check_restart(after: Rows, episode: IntArray, step: Step) -> None:
 
 
 def _check_final(game: Game, step: Step) -> None:
-    """The last positions: one or more rows for each finished game and for no other."""
+    """Checks the last positions: one or more rows for each finished game, and for no other."""
     spec, final = game.spec, step.final
     count = len(final.game)
     _need_array("Step.final.game", final.game, (count,), np.int32)
@@ -365,7 +365,7 @@ def _check_final(game: Game, step: Step) -> None:
 
 
 def _check_unpacking(game: Game, view: _View) -> None:
-    """Rows that were packed long ago, which the games have left since."""
+    """Unpacks rows of positions that the games have left long ago."""
     observations, legal = np.ones_like(view.observations), np.ones_like(view.legal)
     given = game.unpack(view.packed, observations, legal)
     _need(given[0] is observations and given[1] is legal, "unpack must give back the arrays it was given")
@@ -391,7 +391,7 @@ def _check_determinism(subject: _Subject, steps: int) -> None:
         _need_same(mine[0], yours[0], promise)
         _need_same(mine[1], yours[1], promise)
     for _ in _random_play(subject.make(seed=subject.seed + 1), min(steps, 20)):
-        pass  # another seed may play anything, as long as it plays
+        pass  # another seed may play other games, but it must play
 
 
 def _check_numbering(subject: _Subject, steps: int) -> None:
@@ -424,7 +424,7 @@ def _step_of(step: Step, index: int) -> Step:
 
 
 def _check_save_and_load(subject: _Subject, steps: int) -> None:
-    """A state saved in the middle of games goes on bit for bit, here and in another batch."""
+    """A state saved in the middle of games continues bit for bit, here and in another batch."""
     for played in sorted({0, 1, 3, steps // 3, steps}):
         game = subject.make()
         for _ in _random_play(game, played):
@@ -436,12 +436,12 @@ def _check_save_and_load(subject: _Subject, steps: int) -> None:
             again.load(state)
             _need(again.save() == state, "save after load must give the state that was loaded")
             for was, now in zip(future, _random_play(again, 20), strict=True):
-                _need_same(was[0], now[0], f"a game saved after {played} steps must go on as it did")
-                _need_same(was[1], now[1], f"a game saved after {played} steps must go on as it did")
+                _need_same(was[0], now[0], f"a game saved after {played} steps must continue as it did")
+                _need_same(was[1], now[1], f"a game saved after {played} steps must continue as it did")
 
 
 def _check_damaged_states(subject: _Subject) -> None:
-    """Truncated, changed and foreign states are refused, and the games stay as they were."""
+    """Truncated, changed and foreign states are refused, and the games do not change."""
     game = subject.make()
     for _ in _random_play(game, 3):
         pass

@@ -1,4 +1,4 @@
-"""Connect four: pieces fall in columns, four in a row win."""
+"""Connect four: pieces fall down in columns, and four in a row win."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ConnectFour(SingleGame):
         self.to_move = 1 - self.to_move
 
     def observe(self, seat: int) -> Array:
-        """Plane 0 holds the pieces of the seat that looks, plane 1 the other's."""
+        """Plane 0 has the pieces of the observing seat, plane 1 those of the other."""
         return self.pieces if seat == 0 else self.pieces[::-1]
 
     def outcome(self) -> Outcome | None:
@@ -59,14 +59,14 @@ class ConnectFour(SingleGame):
         return None
 
     def _makes_line(self, row: int, column: int) -> bool:
-        """Whether the piece that just fell completes a line: only lines through it can be new."""
+        """Whether the last piece completes a line. Only lines through it can be new."""
         return any(
             1 + self._run(row, column, down, right) + self._run(row, column, -down, -right) >= self.connect
             for down, right in _DIRECTIONS
         )
 
     def _run(self, row: int, column: int, down: int, right: int) -> int:
-        """How many pieces of the same seat follow in one direction."""
+        """Counts the pieces of the same seat that follow in one direction."""
         mine = self.pieces[self.to_move]
         length = 0
         row, column = row + down, column + right

@@ -30,16 +30,16 @@ ByteArray: TypeAlias = NDArray[np.uint8]
 class ObservationSpec:
     """Shape and type of what one row sees.
 
-    ``scale`` holds one factor for each index of the first axis; a network multiplies by it, so that
-    games may store counts in small integers. Empty means that no factor is needed.
+    ``scale`` holds one factor for each index of the first axis. A network multiplies by it, so games may store
+    counts in small integers. Empty means that no factor is needed.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     scale: tuple[float, ...] = ()
     flat: tuple[int, ...] = ()
-    """Indices of the planes that have one value on all squares (hands, clocks); a network may read such
-    a plane from one square."""
+    """Indices of the planes that have one value on all squares (hands, clocks). A network may read such a plane
+    from one square."""
 
     @property
     def size(self) -> int:
@@ -52,45 +52,45 @@ class ObservationSpec:
 
 @dataclass(frozen=True, slots=True)
 class GameSpec:
-    """What a game is, as far as players and learners need to know."""
+    """Describes a game to players and learners."""
 
     name: str
     seats: int
     num_actions: int
     observation: ObservationSpec
     packed_bytes: int
-    """Bytes of one packed row: enough to rebuild its observation and its legal mask."""
+    """Bytes of one packed row. They are enough to rebuild its observation and its legal mask."""
     simultaneous: bool = False
-    """True where several seats act in one step; then every row order is (game, seat)."""
+    """True if several seats act in one step."""
     zero_sum: bool = False
-    """True where the rewards of all seats add up to nothing in every step."""
+    """True if the rewards of all seats add up to 0 in every step."""
     max_plies: int | None = None
-    """The ply at which a game is truncated; None where it always ends by its own rules."""
+    """The ply at which a game is truncated; None if it always ends by its own rules."""
     endings: tuple[str, ...] = ("unfinished", "finished", "truncated")
-    """The names of ``Step.ending`` codes; code 0 means that the game goes on."""
+    """The names of the ``Step.ending`` codes; code 0 means that the game continues."""
 
-    # What follows is for players and learners, and says nothing of a game's state: it stays out of the repr, of which
-    # saved states keep a digest.
+    # The next fields do not describe a game's state. They stay out of the repr, since saved states keep a digest of
+    # it.
     plane_actions: bool = field(default=False, repr=False)
-    """True where actions are several kinds for each square, numbered kind · squares + square in the order of the
-    observation's squares: a network may then make its logits as planes."""
+    """True if actions are numbered kind · squares + square, in the order of the observation's squares. A network
+    may then compute its logits as planes."""
     looks_ahead: bool = field(default=False, repr=False)
-    """True where the batch is a ``LooksAhead``: players that look ahead ask it, whatever the rewards."""
+    """True if the batch is a ``LooksAhead``. Players that look ahead then use it."""
     record_format: RecordFormat | None = field(default=None, repr=False, compare=False)
-    """How games are written to files; None where there is no format."""
+    """The format in which games are written to files; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Who must act now. All arrays have one entry for each row."""
+    """The rows that must act now. All arrays have one entry for each row."""
 
     game: IntArray
-    """Index within the batch, 0 … batch-1."""
+    """Index of the game within the batch, 0 … batch-1."""
     seat: IntArray
     episode: IntArray
-    """How many games this slot of the batch had finished before this one."""
+    """How many games this slot of the batch has finished before."""
     ply: IntArray
-    """How many steps this game has made."""
+    """How many steps this game has taken."""
 
     def __len__(self) -> int:
         return len(self.game)
@@ -98,9 +98,9 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class FinalRows:
-    """The last position of each game that a step finished, as the seats that would act next see it.
+    """The last position of each game that a step finished, as seen by the seats that would act next.
 
-    Truncated games are bootstrapped from it; by the next call of ``rows`` those games have restarted.
+    Learners bootstrap truncated games from it. The games themselves have restarted.
     """
 
     game: IntArray
@@ -118,12 +118,12 @@ class Step:
     terminated: BoolArray
     """[batch]: the rules ended the game."""
     truncated: BoolArray
-    """[batch]: a limit cut the game off; its last position still has a value."""
+    """[batch]: a limit ended the game; its last position still has a value."""
     ending: ByteArray
-    """[batch]: index into ``GameSpec.endings``; 0 where the game goes on."""
+    """[batch]: index into ``GameSpec.endings``; 0 if the game continues."""
     scores: FloatArray
-    """[batch, seats]: the plain result (1 win, 0 draw, -1 loss; or the sum of rewards in games
-    without winners), untouched by reward shaping; 0 where the game goes on."""
+    """[batch, seats]: the plain result (1 win, 0 draw, -1 loss; or the sum of rewards in games without winners),
+    without reward shaping; 0 if the game continues."""
     plies: IntArray
     """[batch]: the length of the game, this step included."""
     final: FinalRows
@@ -135,7 +135,7 @@ class Step:
 
 @runtime_checkable
 class Game(Protocol):
-    """A batch of games. ``out=`` lets the caller own the memory, so that nothing is copied."""
+    """A batch of games. With ``out=`` the caller owns the memory, and nothing is copied."""
 
     @property
     def spec(self) -> GameSpec: ...
@@ -148,15 +148,15 @@ class Game(Protocol):
         ...
 
     def observe(self, out: Array | None = None) -> Array:
-        """[rows, *observation.shape]: what each row's seat sees, from its own point of view."""
+        """[rows, *observation.shape]: the observation of each row, from its seat's point of view."""
         ...
 
     def legal(self, out: BoolArray | None = None) -> BoolArray:
-        """[rows, num_actions]: True where the action is legal. Every row has at least one."""
+        """[rows, num_actions]: True where an action is legal. Every row has a legal action."""
         ...
 
     def pack(self, out: ByteArray | None = None) -> ByteArray:
-        """[rows, packed_bytes]: each row in compact form, for ``unpack`` to expand later."""
+        """[rows, packed_bytes]: each row in compact form; ``unpack`` expands it later."""
         ...
 
     def unpack(
@@ -165,37 +165,37 @@ class Game(Protocol):
         observations: Array | None = None,
         legal: BoolArray | None = None,
     ) -> tuple[Array, BoolArray]:
-        """Expand packed rows, of this or of an earlier time: exactly what ``observe`` and ``legal``
-        gave when they were packed. Depends on the spec alone, never on the state of the games."""
+        """Expands packed rows into exactly what ``observe`` and ``legal`` gave when they were packed. The result
+        depends only on the spec, not on the state of the games."""
         ...
 
     def random_actions(self) -> IntArray:
-        """[rows]: a uniformly random legal action each, keyed by (seed, game, episode, ply, seat)."""
+        """[rows]: a uniformly random legal action for each row, keyed by (seed, game, episode, ply, seat)."""
         ...
 
     def step(self, actions: Array) -> Step:
-        """Play one integer action for each row. Raises ``ActionError`` or ``IllegalActionError``
-        and changes nothing where an action does not fit."""
+        """Plays one integer action for each row. A wrong action raises ``ActionError`` or ``IllegalActionError``,
+        and nothing changes."""
         ...
 
     def save(self) -> bytes:
-        """The exact state of all games, compact."""
+        """Gives the exact state of all games, in compact form."""
         ...
 
     def load(self, blob: bytes) -> None:
-        """Take up a state that ``save`` gave, in a game made with the same options."""
+        """Restores a state that ``save`` gave, in a game made with the same options."""
         ...
 
 
 class GameFactory(Protocol):
-    """Builds a batch. ``first_game`` numbers the games, so that game 7 plays the same game whether it
-    sits in a batch of 8 or is the first of a batch that starts at 7."""
+    """Builds a batch. ``first_game`` numbers the games. Game 7 plays the same in a batch of 8 and in a batch that
+    starts at 7."""
 
     def __call__(self, *, batch: int, seed: int, first_game: int, **options: Any) -> Game: ...
 
 
 def action_array(actions: Array | Sequence[int], rows: int, num_actions: int) -> IntArray:
-    """Check shape, type and range of an array of actions, and give it as int32."""
+    """Checks shape, type and range of an array of actions, and returns it as int32."""
     array = actions if type(actions) is np.ndarray else np.asarray(actions)
     if array.shape != (rows,):
         raise ActionError(
@@ -212,7 +212,7 @@ def action_array(actions: Array | Sequence[int], rows: int, num_actions: int) ->
 
 
 def out_array(out: Array | None, shape: tuple[int, ...], dtype: Any, method: str) -> Array:
-    """The caller's memory where it fits what a method writes, or new memory where there is none."""
+    """Gives the caller's memory if there is some and it fits, else new memory."""
     if out is None:
         return np.empty(shape, dtype)
     if (

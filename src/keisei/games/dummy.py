@@ -1,7 +1,7 @@
-"""A game that costs next to nothing, for measuring what is around games.
+"""A game that takes almost no time, to measure everything around games.
 
-Float planes of 46 x 81, 2187 actions, 100 steps an episode: 17.1 KB a row, as in the published comparison
-of collectors. Written as a batch by hand, since the point is that the game takes no time.
+Float planes of 46 x 81, 2187 actions, 100 steps an episode: 17.1 KB a row, as in the published comparison of
+collectors. It is written as a batch, since the game itself must take no time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ACTIONS = 2187
 
 
 class DummyGame:
-    """One seat; every other action is legal; the planes tell the ply; a game ends after ``length`` steps."""
+    """One seat. Every second action is legal. The planes show the ply. A game ends after ``length`` steps."""
 
     def __init__(self, *, batch: int, seed: int, first_game: int, length: int = 100) -> None:
         self.batch = batch

@@ -1,4 +1,4 @@
-"""What a batch may offer to players that look ahead, where it can do so faster than on copies."""
+"""Look-ahead by the batch itself, where that is faster than on copies."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["LooksAhead"]
 
 @runtime_checkable
 class LooksAhead(Protocol):
-    """A batch that looks ahead by itself; its spec says so by ``looks_ahead``.
+    """A batch with its own look-ahead; its spec sets ``looks_ahead``.
 
-    Both methods decide for the rows whose indices are ``selected``, or for all where it is None. There is one key
-    for each of these rows, 64 random bits that decide between equal actions. The same position and key give the
-    same action, and the games stay as they are.
+    Both methods decide for the rows with the indices ``selected``, or for all rows if it is None. Each of these
+    rows has a key, 64 random bits that decide between equal actions. The same position and key give the same
+    action, and the games do not change.
     """
 
     def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
-        """What wins the most at once, whatever the answer."""
+        """Gives the action that wins the most at once, without looking at the answer."""
         ...
 
     def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
-        """The best action as far as ``depth`` plies show, each seat playing for itself."""
+        """Gives the best action of a search over ``depth`` plies, in which each seat plays for itself."""
         ...

@@ -1,4 +1,4 @@
-"""Checks of what a person hands to ``make_game``, with messages that name the way out."""
+"""Checks of the arguments of ``make_game``, with messages that say what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBERING = ("batch", "seed", "first_game")
 
 
 def whole_number(name: str, value: object, low: int, high: int) -> int:
-    """``value`` as an int, where it is a whole number in ``low`` … ``high``."""
+    """Gives ``value`` as an int, if it is a whole number in ``low`` … ``high``."""
     allowed = f"{name} must be a whole number in {low} … {high}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ConfigError(f"{allowed}; got {value!r} ({type(value).__name__})")
@@ -27,7 +27,7 @@ def whole_number(name: str, value: object, low: int, high: int) -> int:
 
 
 def check_numbering(batch: object, seed: object, first_game: object) -> tuple[int, int, int]:
-    """The three settings that every game takes, checked."""
+    """Checks the three settings that every game takes."""
     return (
         whole_number("batch", batch, 1, MAX_BATCH),
         whole_number("seed", seed, 0, MAX_SEED),
@@ -36,7 +36,7 @@ def check_numbering(batch: object, seed: object, first_game: object) -> tuple[in
 
 
 def allowed_options(builder: Callable[..., Any]) -> tuple[str, ...] | None:
-    """The names of the keyword options that a class or function takes; None where it takes any."""
+    """Gives the names of the keyword options of a class or function; None if it takes any."""
     parameters = inspect.signature(builder).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
@@ -44,7 +44,7 @@ def allowed_options(builder: Callable[..., Any]) -> tuple[str, ...] | None:
 
 
 def check_options(game: str, given: Mapping[str, object], allowed: Iterable[str]) -> None:
-    """Refuse options that a game does not know; all of them in one message."""
+    """Refuses options that a game does not know, all of them in one message."""
     allowed = sorted(allowed)
     unknown = [name for name in given if name not in allowed]
     if not unknown:
@@ -55,6 +55,6 @@ def check_options(game: str, given: Mapping[str, object], allowed: Iterable[str]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the nearest known names, or nothing where none is near."""
+    """Gives a hint with the nearest known names; empty if none is near."""
     near = get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f" (did you mean {' or '.join(repr(word) for word in near)}?)" if near else ""

@@ -1,8 +1,8 @@
-"""Counter-based randomness: a number depends on its key alone, never on what was drawn before.
+"""Counter-based randomness: a number depends only on its key, not on earlier draws.
 
-A key is (seed, game, episode, ply, stream). The same key gives the same number in every process and
-in every order of evaluation, which is what makes serial and parallel runs equal to the bit. The
-native core computes the same function (``native/randomness.h``).
+A key is (seed, game, episode, ply, stream). The same key gives the same number in every process and in every order.
+So serial and parallel runs are equal to the bit. The native core computes the same function
+(``native/randomness.h``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 class Stream(IntEnum):
-    """What a number is drawn for, so that two uses of one (game, ply) never share a number."""
+    """What a number is used for. Two uses of one (game, ply) never share a number."""
 
     RESET = 1
     CHANCE = 2
@@ -35,7 +35,7 @@ def _mix(word: int) -> int:
 
 
 def keyed_word(*key: int) -> int:
-    """64 random bits for a key of integers."""
+    """Gives 64 random bits for a key of integers."""
     word = 0
     for part in key:
         word = _mix(((word + _GOLDEN) ^ part) & _MASK)
@@ -43,7 +43,7 @@ def keyed_word(*key: int) -> int:
 
 
 def keyed_words(*key: ArrayLike) -> NDArray[np.uint64]:
-    """``keyed_word`` for arrays of keys, which are broadcast against each other."""
+    """Computes ``keyed_word`` for arrays of keys, which are broadcast."""
     golden = np.uint64(_GOLDEN)
     word: NDArray[np.uint64] = np.zeros(np.broadcast_shapes(*(np.shape(part) for part in key)), np.uint64)
     with np.errstate(over="ignore"):
@@ -53,7 +53,7 @@ def keyed_words(*key: ArrayLike) -> NDArray[np.uint64]:
 
 
 def keyed_uniform(*key: ArrayLike) -> NDArray[np.float64]:
-    """Numbers in [0, 1) with 53 random bits each, one for each key."""
+    """Gives one number in [0, 1) with 53 random bits for each key."""
     return (keyed_words(*key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -64,7 +64,7 @@ def _mix_array(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 class KeyedRandom:
-    """Randomness for one game: a stream of numbers that starts anew at every ply."""
+    """Randomness for one game: a stream of numbers that is keyed again at every ply."""
 
     def __init__(self, seed: int, game: int, episode: int) -> None:
         self._key = (seed, game, episode)
@@ -73,7 +73,7 @@ class KeyedRandom:
         self._draws = 0
 
     def move_to(self, ply: int) -> None:
-        """Start the stream for the chance events of a ply."""
+        """Starts the stream for the chance events of a ply."""
         self._ply, self._stream, self._draws = ply, Stream.CHANCE, 0
 
     def word(self) -> int:
@@ -82,9 +82,9 @@ class KeyedRandom:
         return keyed_word(*self._key, self._ply, self._stream, self._draws)
 
     def integer(self, below: int) -> int:
-        """A whole number in 0 … below-1."""
+        """Draws a whole number in 0 … below-1."""
         return (self.word() * below) >> 64
 
     def uniform(self) -> float:
-        """A number in [0, 1)."""
+        """Draws a number in [0, 1)."""
         return float(self.word() >> 11) * 2.0**-53

@@ -1,4 +1,4 @@
-"""Records of games: files that people and other programs read. A game's package brings the format."""
+"""Records of games: files for people and other programs. The package of a game provides the format."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ class RecordedGame:
     """A game that was played to its end, as plain data."""
 
     options: Mapping[str, Any]
-    """The options that the game was made with; those that are left out have their defaults."""
+    """The options of the game; missing ones have their defaults."""
     actions: tuple[int, ...]
-    """All that was played, in order."""
+    """All actions, in order."""
     names: tuple[str, ...]
-    """Who sat in each seat."""
+    """The name of the player in each seat."""
     scores: tuple[float, ...]
-    """Of each seat: 1 a win, 0 a draw, -1 a loss."""
+    """For each seat: 1 for a win, 0 for a draw, -1 for a loss."""
     ending: str
     """One of ``GameSpec.endings``."""
 
 
 class RecordFormat(Protocol):
-    """How the games of one kind are written down."""
+    """A file format for the records of a game."""
 
     @property
     def suffix(self) -> str:
-        """How the names of its files end, such as ``.kif``."""
+        """The suffix of its files, such as ``.kif``."""
         ...
 
     def write(self, game: RecordedGame, path: Path) -> None: ...

@@ -17,17 +17,17 @@ from keisei.games.single import SingleGame
 
 ENTRY_POINT_GROUP = "keisei.games"
 DEFAULT_GAME = "shogi"
-"""What is played where nobody says what."""
+"""The game that is played by default."""
 
 GameSource: TypeAlias = str | type[SingleGame] | GameFactory | Callable[..., Game]
-"""What a game can be made from: a name, ``module:Class``, a ``SingleGame`` class or a batch factory."""
+"""Anything that a game can be made from: a name, ``module:Class``, a ``SingleGame`` class or a batch factory."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     name: str
     target: GameSource
-    """A ``module:Class`` text is imported when the game is made, so that ``import keisei`` stays light."""
+    """A ``module:Class`` text is imported when the game is made, so ``import keisei`` stays fast."""
     description: str
 
 
@@ -54,8 +54,8 @@ def make_game(
     """A batch of games.
 
     ``name`` is a registered name, ``"module:Class"``, ``"pettingzoo:connect_four_v3"``,
-    ``"openspiel:tic_tac_toe"``, or a class or factory itself. Games are numbered from ``first_game``;
-    game k of a batch plays like the only game of a batch that starts at k.
+    ``"openspiel:tic_tac_toe"``, or a class or factory itself. Games are numbered from ``first_game``. Game k of a
+    batch plays like the only game of a batch that starts at k.
     """
     batch, seed, first_game = check_numbering(batch, seed, first_game)
     factory = game_factory(name)
@@ -67,7 +67,7 @@ def make_game(
 
 
 def register_game(name: str, target: GameSource, description: str = "") -> None:
-    """Let ``make_game`` know a game by name. ``target`` is a ``SingleGame`` class, a batch factory, or a
+    """Registers a game under a name for ``make_game``. ``target`` is a ``SingleGame`` class, a batch factory, or a
     ``"module:Class"`` text that is imported when the game is made."""
     if not isinstance(name, str) or not name.strip() or ":" in name:
         raise ConfigError(f"the name of a game is a text without a colon, got {name!r}")
@@ -83,7 +83,7 @@ def register_game(name: str, target: GameSource, description: str = "") -> None:
 
 
 def registered_games() -> dict[str, str]:
-    """The names that ``make_game`` knows, each with a line on what it is."""
+    """Gives the names that ``make_game`` knows, each with a one-line description."""
     games = {entry.name: entry.description for entry in _REGISTERED.values()}
     for point in _installed().values():
         games.setdefault(point.name, _origin(point))
@@ -91,14 +91,14 @@ def registered_games() -> dict[str, str]:
 
 
 def import_built_in_games() -> None:
-    """Import the games that come with Keisei, which otherwise waits until one is made: for a process from which
-    others are forked, so that they need not."""
+    """Imports the games that come with Keisei. A fork server calls this once, so that its children need not import
+    them."""
     for entry in _BUILT_IN:
         game_factory(entry.name)
 
 
 def game_factory(source: GameSource) -> GameFactory:
-    """The batch factory behind a name, a class or a factory."""
+    """Gives the batch factory for a name, a class or a factory."""
     if not isinstance(source, str):
         return _as_factory(source)
     prefix, colon, rest = source.partition(":")
@@ -110,15 +110,14 @@ def game_factory(source: GameSource) -> GameFactory:
 
 
 def takes_option(source: GameSource, option: str) -> bool:
-    """Whether a game says that it has this option. A batch factory with options of any name lists them in
-    ``OPTION_NAMES``."""
+    """Whether a game has this option. A batch factory that takes any keyword lists its options in ``OPTION_NAMES``."""
     factory = game_factory(source)
     listed: tuple[str, ...] | None = getattr(factory, "OPTION_NAMES", None)
     return option in (listed if listed is not None else _option_names(factory) or ())
 
 
 def portable_name(name: str) -> str:
-    """A name that other processes know too: a game that this program registered is named by its class."""
+    """Gives a name that other processes know too. A game that this program registered is named by its class."""
     entry = _REGISTERED.get(_key(name))
     if entry is None or isinstance(entry.target, str):
         return name
@@ -132,7 +131,7 @@ def portable_name(name: str) -> str:
 
 
 def _key(name: str) -> str:
-    """Spelling variants of one name: case, dashes and underscores do not matter."""
+    """Normalises a name: case, dashes and underscores do not matter."""
     return name.strip().lower().replace("-", "").replace("_", "")
 
 
@@ -179,7 +178,7 @@ def _option_names(factory: GameFactory) -> tuple[str, ...] | None:
 
 
 def _import(path: str) -> Any:
-    """The object behind ``module:Class``; says which half is missing."""
+    """Imports the object behind ``module:Class``. An error says which half is missing."""
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
         raise UnknownGameError(f"{path!r} names no class; write 'module:Class'")

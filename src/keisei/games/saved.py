@@ -1,8 +1,8 @@
-"""The bytes of a saved batch of games: a checked envelope and a reader that trusts nothing.
+"""The bytes of a saved batch of games: a checked envelope and a careful reader.
 
     magic 8 | version u16 | digest of game and options 16 | body | CRC-32 of all before u32
 
-All numbers are little-endian. Nothing here unpickles, so a hostile file can be refused but not run.
+All numbers are little-endian. Nothing is unpickled, so a hostile file cannot run code.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CRC = struct.Struct("<I")
 
 
 def digest_of(spec: GameSpec, options: Mapping[str, object]) -> bytes:
-    """16 bytes that tell one game and its options from another."""
+    """Gives 16 bytes that identify a game and its options."""
     text = f"{spec!r} {json.dumps(options, sort_keys=True, default=_name)}"
     return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _name(option: object) -> str:
-    """A text for an option that JSON does not know; the same in every process, so without addresses."""
+    """Gives a text for an option that JSON cannot hold. It contains no address, so it is the same in every process."""
     name = getattr(option, "__qualname__", None)
     return repr(option) if name is None else f"{getattr(option, '__module__', '')}.{name}"
 
@@ -40,7 +40,7 @@ def wrap(digest: bytes, body: bytes) -> bytes:
 
 
 def unwrap(blob: bytes, digest: bytes, game: str) -> bytes:
-    """The body of a blob that is whole and belongs to this game."""
+    """Checks that a blob is whole and belongs to this game, and gives its body."""
     blob = _as_bytes(blob)
     if len(blob) < _HEAD.size + _CRC.size:
         raise SavedStateError(
@@ -68,7 +68,7 @@ def _as_bytes(blob: object) -> bytes:
 
 
 class Reader:
-    """Reads a body from front to back and refuses to read past its end."""
+    """Reads a body from front to back, and never past its end."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body

@@ -1,6 +1,6 @@
 """The easy way to add a game: write one game, and ``batched`` makes a batch of it.
 
-A class says what the game is in its attributes and how it goes in five methods::
+The attributes of a class describe the game, and five methods play it::
 
     class Race(SingleGame):
         name = "race"
@@ -37,15 +37,15 @@ class Outcome:
     """How a game ended."""
 
     scores: tuple[float, ...] = ()
-    """One for each seat: 1 win, 0 draw, -1 loss. Empty in games whose score is the sum of rewards."""
+    """One score for each seat: 1 win, 0 draw, -1 loss. Empty in games whose score is the sum of rewards."""
     ending: str = "finished"
     """One of the game's ``endings``."""
     truncated: bool = False
-    """True where a limit of the game's own cut it off, rather than its rules."""
+    """True if a limit of the game ended it, not its rules."""
 
     @classmethod
     def win(cls, seat: int, ending: str = "finished", seats: int = 2) -> Outcome:
-        """One seat wins 1, and the others share the loss of 1."""
+        """Gives the outcome in which one seat wins 1 and the others share the loss of 1."""
         loss = -1.0 / (seats - 1) if seats > 1 else 0.0
         return cls(tuple(1.0 if other == seat else loss for other in range(seats)), ending)
 
@@ -55,81 +55,80 @@ class Outcome:
 
 
 class SingleGame(ABC):
-    """One game, as a person writes it. Options of the game are the keyword arguments of ``__init__``,
-    which may also set any of the attributes below."""
+    """A single game. Its options are the keyword arguments of ``__init__``, which may also set any of the
+    attributes below."""
 
     name: str
     num_actions: int
     observation: ObservationSpec
     seats: int = 2
     simultaneous: bool = False
-    """True where several seats act at once: every seat then acts, unless ``acting`` says otherwise."""
+    """True if several seats act at once. Every seat then acts, unless ``acting`` says otherwise."""
     zero_sum: bool = False
     max_plies: int | None = None
-    """Truncate after so many steps. ``make_game(..., max_plies=...)`` overrides it."""
+    """The number of steps after which a game is truncated. ``make_game(..., max_plies=...)`` overrides it."""
     endings: tuple[str, ...] = ("finished",)
     """The names of the ways in which the rules end a game."""
     scored_by_rewards: bool = False
-    """True in games without winners: a game's score is then the sum of its rewards."""
+    """True in games without winners. The score is then the sum of the rewards."""
     plane_actions: bool = False
-    """True where actions are numbered kind · squares + square, in the order of the observation's squares."""
+    """True if actions are numbered kind · squares + square, in the order of the observation's squares."""
     record_format: RecordFormat | None = None
-    """How games are written to files; None where there is no format."""
+    """The format in which games are written to files; None if there is none."""
 
     to_move: int = 0
     """The seat whose turn it is. Turn-based games keep it up to date, also in the final position."""
 
     @abstractmethod
     def reset(self, rng: KeyedRandom) -> None:
-        """Set up a new game. All randomness must come from ``rng``."""
+        """Sets up a new game. All randomness must come from ``rng``."""
 
     @abstractmethod
     def legal(self, seat: int) -> Array | Iterable[int]:
-        """The legal actions of a seat that must act: their numbers, or a bool array of all actions."""
+        """Gives the legal actions of a seat that must act: their numbers, or a bool array of all actions."""
 
     @abstractmethod
     def play(self, action: Any, rng: KeyedRandom) -> Sequence[float] | None:
-        """Play a legal action: an int, or in simultaneous games a tuple with one for each acting seat.
+        """Plays a legal action: an int, or in simultaneous games a tuple with one for each acting seat.
 
-        Give the rewards of this step, one for each seat; or None, and then the only reward is the
-        score at the end.
+        Returns the rewards of this step, one for each seat. With None, the score at the end is the only reward.
         """
 
     @abstractmethod
     def observe(self, seat: int) -> Array:
-        """What a seat sees, as an array of the shape and type of ``observation``."""
+        """Gives what a seat sees, as an array with the shape and type of ``observation``."""
 
     @abstractmethod
     def outcome(self) -> Outcome | None:
-        """None while the game goes on."""
+        """Gives the outcome; None while the game continues."""
 
     def acting(self) -> Sequence[int]:
-        """The seats that must act now, in rising order."""
+        """Gives the seats that must act now, in ascending order."""
         return range(self.seats) if self.simultaneous else (self.to_move,)
 
     def snapshot(self) -> bytes:
-        """The exact state of this game, for ``restore``. Long games may write both; by default a saved
-        game is the list of its actions, which is played again when it is loaded."""
+        """Gives the exact state of this game, for ``restore``. Long games may define both. By default a saved game
+        is the list of its actions, and loading plays them again."""
         raise NotImplementedError
 
     def restore(self, state: bytes) -> None:
-        """Take up a state that ``snapshot`` gave. ValueError where it is none."""
+        """Restores a state that ``snapshot`` gave. Raises ValueError if it is not valid."""
         raise NotImplementedError
 
     def copy(self) -> Self:
-        """This game once more, to move on by itself: for players that look ahead. A game that is searched a
-        lot may write a faster one."""
+        """Gives an independent copy, for players that look ahead. A game that is searched often may define a faster
+        one."""
         return deepcopy(self)
 
     def position_key(self) -> Hashable | None:
-        """What tells this position from all others of this class, whatever its options: equal keys have the same
-        moves and the same future. By default None, and players that look ahead judge a position as often as
-        they meet it."""
+        """Gives a key of this position. Positions with equal keys have the same moves and the same future, whatever
+        their options. None, the default, means that players that look ahead evaluate a position each time they meet
+        it."""
         return None
 
 
 def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
-    """The spec of a single game; names the class and the attribute where one is missing."""
+    """Gives the spec of a single game. An error names the class and the missing attribute."""
     kind = type(game).__name__
     for attribute in ("name", "num_actions", "observation"):
         if not hasattr(game, attribute):
@@ -152,7 +151,7 @@ def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
 
 
 def batched(single: type[SingleGame]) -> BatchFactory:
-    """A factory of batches of a single game, which keep the whole contract of ``Game``.
+    """Gives a factory that makes batches of a single game. The batches keep the whole contract of ``Game``.
 
     ``batched(Race)(batch=64, seed=7)`` gives 64 games; further keywords are the options of ``Race``.
     """

@@ -1,4 +1,4 @@
-"""Arrays on their way to the caller: a step while its games are played, and ``out=`` memory."""
+"""Arrays for the caller: a step while its games are played, and ``out=`` memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StepBuilder:
 
 
 def into(out: NDArray[T] | None, value: NDArray[T], method: str) -> NDArray[T]:
-    """``value`` in the caller's memory, or a copy that the caller may write to."""
+    """Gives ``value`` in the caller's memory, or a copy that the caller may change."""
     target = out_array(out, value.shape, value.dtype, method)
     np.copyto(target, value)
     return target

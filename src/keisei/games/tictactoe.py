@@ -28,7 +28,7 @@ class TicTacToe(SingleGame):
     def reset(self, rng: KeyedRandom) -> None:
         self.to_move = 0
         self.marks = [0, 0]
-        """The squares of each seat, one bit each."""
+        """The squares of each seat, as bits."""
 
     def legal(self, seat: int) -> list[int]:
         taken = self.marks[0] | self.marks[1]
@@ -39,7 +39,7 @@ class TicTacToe(SingleGame):
         self.to_move = 1 - self.to_move
 
     def observe(self, seat: int) -> Array:
-        """Plane 0 holds the marks of the seat that looks, plane 1 the other's."""
+        """Plane 0 has the marks of the observing seat, plane 1 those of the other."""
         planes = [[self.marks[owner] >> square & 1 for square in range(9)] for owner in (seat, 1 - seat)]
         return np.array(planes, np.uint8).reshape(2, 3, 3)
 

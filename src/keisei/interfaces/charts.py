@@ -1,5 +1,5 @@
-"""Charts of curves over one x-axis: what a picture is, and what becomes of numbers on their way into one. Nothing
-here knows what the numbers mean, nor whether they are drawn as SVG or on a terminal.
+"""Charts of curves over one x-axis: the data of a picture, and how numbers are prepared for it. This module does
+not know what the numbers mean, or whether they are drawn as SVG or on a terminal.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["Heading", "Panel", "Picture", "Point", "Series"]
 LONGEST_LABEL = 24
 NOTHING = "no numbers yet"
 HUGE = 1e300
-"""What is larger cannot be drawn, nor what is no number: it is a gap."""
+"""Larger values, and values that are not numbers, cannot be drawn and become gaps."""
 UNITS = ((1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
-"""From which number on, divided by what, and the sign for it."""
+"""Units for large numbers: the smallest number, the divisor, and the letter."""
 
 
 class Point(NamedTuple):
-    """A point of a curve, with its band where there is one. Where y is not a number, the curve has a gap."""
+    """A point of a curve, with its band if there is one. The curve has a gap where y is not a number."""
 
     x: float
     y: float
@@ -37,9 +37,9 @@ class Series:
     points: Sequence[Point]
     label: str = ""
     colour: int | None = 0
-    """Which of the drawing's colours; None is grey, for what is not the matter."""
+    """The number of a colour of the drawing; None is grey, for curves in the background."""
     dash: int = 0
-    """Which way of dashing it: tells curves of one colour apart."""
+    """The dash pattern, which distinguishes curves of one colour."""
 
     @property
     def has_end(self) -> bool:
@@ -55,11 +55,12 @@ class Panel:
     note: str = ""
     percent: bool = False
     low: float | None = None
-    """Where the y-axis begins, unless a curve goes beyond; None begins at the smallest value."""
+    """Where the y-axis begins, unless a curve goes lower; None begins at the smallest value."""
     high: float | None = None
     columns: int = 1
-    """How many columns of the picture it takes, and below how many rows."""
+    """Columns of the picture that it takes."""
     rows: int = 1
+    """Rows of the picture that it takes."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Heading:
     name: str = ""
     detail: str = ""
     colour: int | None = None
-    """That of the curves which the line is about; None where it is about all."""
+    """The colour of the curves that the line describes; None if it describes all."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Picture:
     columns: int = 1
     x_name: str = ""
     marks: Sequence[tuple[float, str]] = ()
-    """A second scale below the first panel: texts, and where on the x-axis they belong."""
+    """A second scale below the first panel: texts, and their places on the x-axis."""
     marks_name: str = ""
 
     @property
@@ -98,7 +99,7 @@ def end_label(series: Series, percent: bool) -> str:
 
 
 def spread(wanted: Sequence[float], gap: float, bottom: float) -> list[float]:
-    """Places that are at least ``gap`` apart, near the wanted ones and in their order, down to ``bottom``."""
+    """Gives places that are at least ``gap`` apart, near the wanted ones and in their order, down to ``bottom``."""
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     places = [wanted[index] for index in order]
     for index in range(1, len(places)):
@@ -115,21 +116,21 @@ def is_known(value: float) -> bool:
 
 
 def last_known(points: Sequence[Point]) -> Point:
-    """The end of a curve that has one."""
+    """Gives the last point of a curve that can be drawn."""
     return next(point for point in reversed(points) if is_known(point.y))
 
 
 def segments(points: Iterable[Point]) -> Iterator[list[Point]]:
-    """The parts of a curve between its gaps."""
+    """Gives the parts of a curve between its gaps."""
     for known, part in groupby(points, key=lambda point: is_known(point.y)):
         if known:
             yield list(part)
 
 
 def thinned(points: Sequence[Point], most: int) -> list[Point]:
-    """Not more than ``most`` points. Each stands for an equal stretch of the x-axis with the mean of what lies
-    there, and with a band from the smallest to the largest value where the points have none of their own. Only the
-    last point stands for itself: it is the news."""
+    """Reduces a curve to at most ``most`` points. Each stands for an equal part of the x-axis. It has the mean of
+    the points there, and a band from the smallest to the largest value if they have no bands. The last point is
+    kept as it is, since it is the newest."""
     if len(points) <= most:
         return list(points)
     first = points[0].x
@@ -152,12 +153,12 @@ def _merged(bucket: Sequence[Point]) -> Point:
 
 
 def y_ticks(panel: Panel, most: int) -> list[float]:
-    """Round numbers, the first and the last of which hold all curves between them."""
+    """Gives round numbers whose first and last enclose all curves."""
     points = [point for series in panel.series for point in series.points if is_known(point.y)]
     known = [value for point in points for value in (point.y, point.low, point.high) if is_known(value)]
     known += [bound for bound in (panel.low, panel.high) if bound is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    if high - low <= max(1e-9 * abs(high), 1 / HUGE):  # one value: it lies in the middle, and 0 at the bottom
+    if high - low <= max(1e-9 * abs(high), 1 / HUGE):  # one value: it is in the middle, and 0 at the bottom
         low, high = (low - abs(low) / 10, high + abs(high) / 10) if abs(high) > 1 / HUGE else (0.0, 1.0)
     step = _round_step((high - low) / (most - 1))
     numbers = range(math.floor(low / step + 1e-6), math.ceil(high / step - 1e-6) + 1)
@@ -165,7 +166,7 @@ def y_ticks(panel: Panel, most: int) -> list[float]:
 
 
 def x_ticks(x_range: tuple[float, float], most: int) -> list[float]:
-    """Round numbers within the range."""
+    """Gives round numbers within the range."""
     low, high = x_range
     step = _round_step((high - low) / most)
     return [number * step for number in range(math.ceil(low / step), math.floor(high / step + 1e-6) + 1)]
@@ -177,7 +178,7 @@ def _round_step(least: float) -> float:
 
 
 def tick_labels(ticks: Sequence[float], percent: bool = False) -> list[str]:
-    """All with the same unit, such as 0, 0.5M, 1M."""
+    """Writes all numbers with the same unit, such as 0, 0.5M, 1M."""
     largest = max(map(abs, ticks))
     step = ticks[1] - ticks[0] if len(ticks) > 1 else largest or 1.0
     units = [(1 / size, sign) for least, size, sign in UNITS if largest >= least]
@@ -191,7 +192,7 @@ def tick_labels(ticks: Sequence[float], percent: bool = False) -> list[str]:
 
 
 def shown(value: float, percent: bool = False) -> str:
-    """A value in about three digits."""
+    """Writes a value with about three digits."""
     if percent:
         return f"{100 * value:.3g}%"
     units = [(size, sign) for least, size, sign in UNITS if abs(value) >= least]
@@ -202,5 +203,5 @@ def shown(value: float, percent: bool = False) -> str:
 
 
 def tail(text: str, length: int) -> str:
-    """The end of a path says more than its beginning."""
+    """Shortens a name at its beginning, since the end of a path says more."""
     return text if len(text) <= length else f"…{text[1 - length :]}"

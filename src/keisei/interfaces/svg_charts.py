@@ -1,6 +1,5 @@
-"""Charts as SVG. A file stands by itself: a background of its own, no scripts, and the fonts that a machine has.
-Curves have the colours of Okabe and Ito, which colour-blind people can tell apart, and their names stand at their
-ends.
+"""Charts as SVG. A file is self-contained: it has a background, no scripts, and uses the fonts of the machine.
+Curves have the colours of Okabe and Ito, which colour-blind people can distinguish. Their names are at their ends.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ DASHES = ("", "6 3", "2 3", "9 3 2 3")
 
 WIDTH = 1000.0
 EDGE = 28.0
-"""Between the picture's edge and what is in it."""
+"""Space between the edge of the picture and its content."""
 ROW = 186.0
 """Height of a row of panels: the title, the plot, and the ticks below it."""
 ABOVE, BELOW, LEFT = 28.0, 46.0, 46.0
-"""Of a plot, inside its panel."""
+"""Space above, below and to the left of a plot, inside its panel."""
 TEXT = 11.0
 LABEL_GAP = 13.0
 LETTER = 0.6
-"""The width of a letter, as a share of its size: about, since only who shows the picture knows the font."""
+"""The approximate width of a letter, as a share of its size. The exact font is not known here."""
 FEW_POINTS = 40
-"""Up to which each is marked."""
+"""The most points of a curve for which each point is marked."""
 FEW_CURVES = 4
-"""Up to which bands may be strong: more of them would cover each other."""
+"""The most curves for which bands are drawn strongly; more of them would cover each other."""
 
 STYLE = f"""
 text {{ font-family: system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif;
@@ -65,7 +64,7 @@ text {{ font-family: system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Ari
 
 
 def svg(picture: Picture) -> str:
-    """The picture as the text of an SVG file."""
+    """Gives the picture as the text of an SVG file."""
     top = EDGE + 34 + 20 * len(picture.headings)
     places = list(_places(picture, top))
     height = max((box.bottom for _, box in places), default=top) - 8
@@ -96,7 +95,7 @@ class _Box:
 
 
 def _places(picture: Picture, top: float) -> Iterator[tuple[Panel, _Box]]:
-    """Each panel goes to the first free place that is wide enough."""
+    """Puts each panel into the first free place that is wide enough."""
     taken: set[tuple[int, int]] = set()
     width = (WIDTH - 2 * EDGE) / picture.columns
     for panel in picture.panels:
@@ -110,7 +109,7 @@ def _places(picture: Picture, top: float) -> Iterator[tuple[Panel, _Box]]:
 
 
 def _margins(picture: Picture, places: Iterable[tuple[Panel, _Box]]) -> dict[float, float]:
-    """Room for labels beside the plots; one width for all that end at the same x, so that they stand in line."""
+    """Gives the room for labels beside the plots. Panels that end at the same x have the same width."""
     margins: dict[float, float] = {}
     for panel, box in places:
         labels = [end_label(series, panel.percent) for series in panel.series if series.has_end]
@@ -137,7 +136,7 @@ def _header(picture: Picture) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Plot:
-    """Where numbers are on the paper."""
+    """Converts numbers to places in the picture."""
 
     box: _Box
     x_range: tuple[float, float]
@@ -156,7 +155,7 @@ def _panel(picture: Picture, panel: Panel, box: _Box, margin: float) -> Iterator
     inner = _Box(box.left + LEFT, box.top + ABOVE, box.right - margin, box.bottom - BELOW)
     rows = y_ticks(panel, max(4, round((inner.bottom - inner.top) / 45)))
     plot = _Plot(inner, picture.x_range, (rows[0], rows[-1]))
-    most = max(2, int((inner.right - inner.left) / 2))  # more than one in two pixels cannot be seen
+    most = max(2, int((inner.right - inner.left) / 2))  # more than one point in two pixels is not visible
     curves = [(series, thinned(series.points, most)) for series in panel.series if series.has_end]
     yield from _panel_title(panel, box, any(len(points) < len(series.points) for series, points in curves))
     yield from _grid(plot, rows, panel.percent)
@@ -232,7 +231,8 @@ def _dot(plot: _Plot, point: Point, radius: float, colour: str) -> str:
 
 
 def _end_labels(plot: _Plot, panel: Panel, curves: Sequence[tuple[Series, list[Point]]]) -> Iterator[str]:
-    """Each as near to its curve's end as the others allow. Those of the first curves, where not all have room."""
+    """Draws each label as near to the end of its curve as possible. If there is no room for all, the first curves
+    have priority."""
     box = plot.box
     room = int((box.bottom - box.top) / LABEL_GAP) + 1
     wanted = [plot.y(last_known(points).y) for _, points in curves[:room]]
@@ -246,7 +246,7 @@ def _colour(number: int | None) -> str:
 
 
 def _darkened(colour: str) -> str:
-    """Thin letters need more contrast than lines."""
+    """Gives a darker colour for text, since thin letters need more contrast than lines."""
     return "#" + "".join(f"{int(int(colour[at : at + 2], 16) * 0.72):02x}" for at in (1, 3, 5))
 
 
@@ -261,7 +261,7 @@ def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") 
 
 
 def _safe(text: str) -> str:
-    """Without what XML does not allow."""
+    """Removes characters that XML does not allow."""
     return escape("".join(sign if sign.isprintable() else " " for sign in text))
 
 

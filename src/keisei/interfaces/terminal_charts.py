@@ -1,4 +1,4 @@
-"""Charts on a terminal: the pictures of ``charts`` in braille signs, whose eight dots draw fine lines."""
+"""Charts on a terminal: the pictures of ``charts`` in braille characters, whose eight dots draw fine lines."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from keisei.interfaces.charts import (
 __all__ = ["TerminalPicture"]
 
 STYLES = ("cyan", "yellow", "green", "magenta", "red", "blue", "white")
-"""By the numbers of ``Series.colour``; the terminal's own theme makes them readable."""
+"""Colours by the numbers of ``Series.colour``; the theme of the terminal makes them readable."""
 WIDEST = 140
 LINES = 6
-"""Of a plot; twice as many in a panel of more rows than one."""
+"""Lines of a plot; a panel of several rows has twice as many."""
 GUTTER = 3
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""The bits of a braille sign, by row and column of its dots."""
+"""The bits of a braille character, by row and column of its dots."""
 BLANK = 0x2800
 
 
 class TerminalPicture:
-    """A picture as rich shows it: wide panels over the whole width, the others side by side."""
+    """Lays out a picture for rich: wide panels over the whole width, the others side by side."""
 
     def __init__(self, picture: Picture) -> None:
         self._picture = picture
@@ -60,7 +60,7 @@ class TerminalPicture:
 
 
 def _rows(picture: Picture) -> Iterator[list[Panel]]:
-    """Wide panels by themselves, the others in pairs."""
+    """Groups panels into rows: wide panels alone, the others in pairs."""
     waiting: list[Panel] = []
     for panel in picture.panels:
         if _is_wide(picture, panel):
@@ -95,7 +95,7 @@ def _drawn(picture: Picture, panel: Panel, width: int) -> Text:
     beside = [*labels, picture.x_name, picture.marks_name] if first else labels
     columns = max(8, width - left - max(map(cell_len, beside), default=0) - 3)
     canvas = _Canvas(picture.x_range, (ticks[0], ticks[-1]), columns, lines)
-    for series in reversed(curves):  # where two meet in a cell, the first of them gives its colour
+    for series in reversed(curves):  # if two curves share a cell, the first one gives the colour
         canvas.draw(series)
     marked = {canvas.row(tick) // 4: label for tick, label in zip(ticks, scale, strict=True)}
     wanted = [canvas.row(last_known(series.points).y) // 4 for series in curves[:lines]]
@@ -113,7 +113,7 @@ def _drawn(picture: Picture, panel: Panel, width: int) -> Text:
 
 
 def _label(series: Series, percent: bool) -> str:
-    """With the interval of the last value: bands are not drawn here."""
+    """Writes a label with the interval of the last value, since bands are not drawn here."""
     end = last_known(series.points)
     label = end_label(series, percent)
     if is_known(end.low) and is_known(end.high):
@@ -122,7 +122,7 @@ def _label(series: Series, percent: bool) -> str:
 
 
 class _Canvas:
-    """Dots that make up curves, in cells of 2 x 4. A cell has one colour, that of the last curve in it."""
+    """A canvas of dots, in cells of 2 x 4. A cell has one colour, that of the last curve in it."""
 
     def __init__(
         self, x_range: tuple[float, float], y_range: tuple[float, float], columns: int, lines: int
@@ -136,7 +136,7 @@ class _Canvas:
         return round((x - low) / (high - low) * (2 * self._columns - 1))
 
     def row(self, y: float) -> int:
-        """Of dots; 0 is the highest."""
+        """Gives the row of dots for a value; 0 is the highest."""
         low, high = self._y_range
         return round((high - y) / (high - low) * (4 * self._lines - 1))
 
@@ -165,7 +165,7 @@ def _dots_between(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tupl
 
 
 def _x_axis(picture: Picture, left: int, columns: int, first: bool) -> Text:
-    """The first panel tells what the scales mean."""
+    """Draws the x-scales; the first panel also names them."""
     ticks = x_ticks(picture.x_range, max(2, columns // 12))
     scales = [(list(zip(ticks, tick_labels(ticks), strict=True)), picture.x_name)]
     if first and picture.marks:
@@ -181,7 +181,7 @@ def _x_axis(picture: Picture, left: int, columns: int, first: bool) -> Text:
 def _placed(
     marks: Iterable[tuple[float, str]], x_range: tuple[float, float], columns: int, blank: str
 ) -> str:
-    """A line with each text centred where it belongs."""
+    """Gives a line with each text centred at its place."""
     low, high = x_range
     line = blank * columns
     for x, text in marks:

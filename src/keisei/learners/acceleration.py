@@ -1,6 +1,6 @@
-"""What a learner may do to be faster on a graphics card: half precision, and a compiled network.
+"""Ways to learn faster on a graphics card: half precision, and a compiled network.
 
-Both are options. Where one can't be had, the learner goes on without it, and says so.
+Both are optional. If one is not available, the learner logs a warning and continues without it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ __all__ = ["Forward", "compiled", "half_precision"]
 logger = logging.getLogger(__name__)
 
 Forward: TypeAlias = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
-"""What a network does: observations, and the actions whose logits are wanted; logits and values."""
+"""A forward pass: observations and actions in; logits of these actions and values out."""
 
 
 def compiled(network: ActorCritic, wanted: bool, observation: tuple[int, ...]) -> Forward:
-    """The network, by ``torch.compile`` where that works. It is tried on two rows, since it compiles when called."""
+    """Compiles the network with ``torch.compile`` if that works. It is tried on two rows, since it compiles when
+    called."""
     if not wanted:
         return network
     device = next(network.parameters()).device
@@ -35,7 +36,7 @@ def compiled(network: ActorCritic, wanted: bool, observation: tuple[int, ...]) -
                 torch.zeros(2, *observation, device=device),
                 torch.zeros(2, 1, dtype=torch.int32, device=device),
             )
-    except Exception as error:  # whatever a compiler may fail with
+    except Exception as error:  # a compiler may raise any error
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         logger.warning(
             "run.compile: torch.compile does not work here, so the network runs as it is: %s", reason
@@ -46,7 +47,7 @@ def compiled(network: ActorCritic, wanted: bool, observation: tuple[int, ...]) -
 
 
 def half_precision(wanted: bool, device: torch.device) -> AbstractContextManager[object]:
-    """Where products may be made in bfloat16. It has the range of float32, so losses need no scaling."""
+    """Gives a context that computes products in bfloat16. It has the range of float32, so losses need no scaling."""
     if not wanted:
         return nullcontext()
     if device.type != "cuda" or not torch.cuda.is_bf16_supported():

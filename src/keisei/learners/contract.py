@@ -1,4 +1,4 @@
-"""What a learner promises: it learns from a view, tells what it did in numbers, and says how workers play."""
+"""The contract of learners: a learner learns from a view, reports numbers, and publishes a behaviour."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ View_contra = TypeVar("View_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one turn of learning did."""
+    """The numbers of one update of a learner."""
 
     owners: Mapping[int, Mapping[str, float]]
     """For each owner, its numbers under the names of ``runs.metric_names.TAGS``."""
     failures: Mapping[int, str] = field(default_factory=dict)
-    """For each owner that could not learn, why."""
+    """For each owner that could not learn, the reason."""
 
     @property
     def numbers(self) -> Mapping[str, float]:
@@ -30,31 +30,31 @@ class Report:
         return {name: self._mean(name) for name in names}
 
     def _mean(self, name: str) -> float:
-        """Of the owners that have such a number."""
+        """Computes the mean over the owners that have this number."""
         found = [numbers.get(name, math.nan) for numbers in self.owners.values()]
         known = [number for number in found if not math.isnan(number)]
         return sum(known) / len(known) if known else math.nan
 
 
 NOTHING_LEARNED = Report({})
-"""Of a turn whose experience holds no decision with a known outcome."""
+"""The report of an update without any decision to learn from."""
 
 
 class Learner(Protocol[View_contra]):
-    """Makes weights better. Each regime has its own kind."""
+    """Improves weights. Each regime has its own kind."""
 
     def learn(self, view: View_contra, progress: float) -> Report:
-        """Learn from a view. ``progress`` in 0 … 1 tells the schedules how far the run is."""
+        """Learns from a view. ``progress``, 0 … 1, is the share of the run that is done, for schedules."""
         ...
 
     def behaviour(self, progress: float) -> Behaviour:
-        """How workers are to play from now on."""
+        """Gives the behaviour that workers play with from now on."""
         ...
 
     def state(self) -> State:
-        """All that a checkpoint must hold."""
+        """Gives the state for a checkpoint."""
         ...
 
     def restore(self, state: State) -> None:
-        """Go on from a state."""
+        """Restores a state."""
         ...

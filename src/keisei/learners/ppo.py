@@ -1,12 +1,12 @@
 """Proximal policy optimisation (Schulman et al., 2017) with legal masks.
 
-The ratio of the new policy to the one that acted is clipped, so that an update stays near the data. Illegal
-actions have no part in probabilities, loss or entropy.
+The ratio of the new policy to the one that acted is clipped, so an update stays near the data. Illegal actions do
+not count in probabilities, loss or entropy.
 
-Asynchronous experience was played by weights some updates old. V-trace then corrects what values and advantages say of
-the policy that learns, for which the buffer asks ``PPO.judge`` once before the update. The ratio of the loss stays
-that of the policy being learned to the one that acted (as in APPO): the same clip keeps the update near the data,
-however old those are.
+Asynchronous experience was played by weights some updates old. V-trace then corrects values and advantages; the
+buffer calls ``PPO.judge`` for this once before the update. The ratio in the loss is still that of the policy being
+learned to the one that acted (as in APPO). So the same clip keeps the update near the data, even if the data is
+old.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from keisei.runs.state_tensors import FlatState, flatten_optimizer, load_model, 
 __all__ = ["PPO", "Losses", "PPOConfig", "Rollout"]
 
 JUDGED_AT_ONCE = 512
-"""Rows that ``PPO.judge`` looks at in one batch, so that a large slab takes no more memory than a small one."""
+"""Rows in one batch of ``PPO.judge``, so that a large slab takes no more memory than a small one."""
 KL_TOLERANCE = 1.5
-"""An update ends where the divergence is more than so many times ``target_kl`` (as in Spinning Up)."""
+"""An update ends when the divergence is more than this many times ``target_kl`` (as in Spinning Up)."""
 
 
 class Rollout(Protocol):
@@ -58,14 +58,14 @@ class Rollout(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Of a minibatch, each a mean over its rows."""
+    """The losses of a minibatch, each a mean over its rows."""
 
     policy: Tensor
     value: Tensor
     entropy: Tensor
     approx_kl: Tensor
-    """From the policy that acted to the one that learns: the mean of r - 1 - log r for ratios r, which is never
-    negative (Schulman, "Approximating KL divergence", 2020)."""
+    """The divergence from the policy that acted to the one that learns: the mean of r - 1 - log r for ratios r,
+    which is never negative (Schulman, "Approximating KL divergence", 2020)."""
     clip_fraction: Tensor
 
     def total(self, config: PPOConfig, entropy_weight: float) -> Tensor:
@@ -84,15 +84,15 @@ def sum_of(losses: Sequence[Losses]) -> Losses:
 
 
 def mean_of(losses: Sequence[Losses]) -> Losses:
-    """Of minibatches of one size."""
+    """Computes the means over minibatches of one size."""
     return sum_of(losses).times(1 / len(losses))
 
 
 class PPO:
-    """Improves a network from rollouts. ``game`` unpacks positions; its own games are never touched.
+    """Improves a network from rollouts. ``game`` only unpacks positions.
 
-    Each minibatch is split into ``parts``, which up to ``threads`` threads share. The number of parts changes the bits
-    of the weights; the number of threads does not. ``temperature`` and ``epsilon`` are how workers are to play.
+    Each minibatch is split into ``parts``, which up to ``threads`` threads share. The number of parts changes the
+    bits of the weights; the number of threads does not. Workers play with ``temperature`` and ``epsilon``.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class PPO:
         mixed_precision: bool = False,
         compile_network: bool = False,
     ) -> None:
-        """Without ``parts``, the settings' number is taken, and 1 where they say ``auto``."""
+        """Without ``parts``, the number of the settings is used, or 1 if they say ``auto``."""
         self.network = network
         self.config = config
         self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True)
@@ -126,7 +126,7 @@ class PPO:
         self._precision = half_precision(mixed_precision, self._device)
 
     def learn(self, view: Rollout, progress: float) -> Report:
-        """Some epochs of minibatches; fewer where an epoch finds the policy too far from the one that acted."""
+        """Learns for some epochs of minibatches; fewer if the policy moves too far from the one that acted."""
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate_at(progress)
@@ -144,11 +144,11 @@ class PPO:
         return self._report(steps, view.merged(), progress)
 
     def behaviour(self, progress: float) -> Behaviour:
-        """The network as it is now, played as freely as at first."""
+        """Gives the current network, with constant temperature and epsilon."""
         return Behaviour(self.network, self._temperature, self._epsilon)
 
     def state(self) -> State:
-        """Copies: learning may go on while they are written."""
+        """Gives copies, so learning may continue while they are written."""
         optimizer = flatten_optimizer(self.optimizer)
         return State(
             tensors={"model": model_tensors(self.network), "optimizer": optimizer.tensors},
@@ -156,7 +156,7 @@ class PPO:
         )
 
     def restore(self, state: State) -> None:
-        """Go on from a state, or raise ``CheckpointError`` where it is not one of this learner."""
+        """Restores a state, or raises ``CheckpointError`` if it does not belong to this learner."""
         document = state.document if isinstance(state.document, dict) else {}
         missing = [f"the {group}'s tensors" for group in ("model", "optimizer") if group not in state.tensors]
         missing += [f"the document's {name}" for name in ("optimizer", "updates") if name not in document]
@@ -174,12 +174,12 @@ class PPO:
 
     @torch.inference_mode()
     def judge(self, packed: ByteArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
-        """What the network, as it is now, makes of decisions that were taken before: the log-probability of each
-        action and the value of each position. This is the buffer's ``Judge``."""
+        """Evaluates earlier decisions with the current network: the log-probability of each action and the value of
+        each position. This is the buffer's ``Judge``."""
         self.network.eval()
         log_probs, values = np.zeros((2, len(actions)), np.float32)
         for start in range(0, len(actions), JUDGED_AT_ONCE):
-            # The last part is filled up: oneDNN would keep memory for every new size that it meets.
+            # The last part is filled up, since oneDNN keeps memory for every new size.
             rows = np.arange(start, start + JUDGED_AT_ONCE) % len(actions)
             with single_threaded():
                 _, chosen, valued = self._forward(packed[rows], actions[rows])
@@ -189,7 +189,8 @@ class PPO:
         return log_probs, values
 
     def step(self, batch: Minibatch, progress: float) -> Losses:
-        """One step of the optimiser. A mean over all rows is the mean over the parts, weighted by their sizes."""
+        """Makes one step of the optimiser. The mean over all rows is the mean over the parts, weighted by their
+        sizes."""
         weight = self.config.entropy_weight_at(progress)
 
         def gradients(part: Minibatch) -> tuple[Losses, Sequence[Tensor | None]]:
@@ -197,7 +198,7 @@ class PPO:
             loss = losses.total(self.config, weight)
             return losses.detached(), torch.autograd.grad(loss, self._parameters, allow_unused=True)
 
-        with single_threaded():  # the norm of the gradients is a sum too, whose bits depend on threads
+        with single_threaded():  # the bits of the gradients' norm also depend on threads
             results = self._shards.map(gradients, split(batch, self._parts))
             losses = sum_of([losses for losses, _ in results])
             self._demand_finite(float(losses.total(self.config, weight)))
@@ -206,7 +207,7 @@ class PPO:
 
     def _descend(self, gradients: Sequence[Tensor | None]) -> None:
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
-            # Convolutions may give gradients in another order of memory, which a fused Adam would misread.
+            # Convolutions may give gradients in another memory format, which a fused Adam would misread.
             parameter.grad = None if gradient is None else gradient.contiguous()
         nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
         self.optimizer.step()
@@ -219,7 +220,7 @@ class PPO:
             )
 
     def losses(self, batch: Minibatch) -> Losses:
-        """The three losses of a minibatch, with gradients; advantages as they are."""
+        """Computes the losses of a minibatch, with gradients. Advantages are used as they are."""
         log_probs, chosen, values = self._forward(batch.packed, batch.actions)
         advantages = as_tensor(batch.advantages).to(self._device)
         ratio_log = chosen - as_tensor(batch.log_probs).to(self._device)
@@ -234,8 +235,8 @@ class PPO:
         )
 
     def _forward(self, packed: ByteArray, actions: IntArray) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-probabilities of all legal actions [n, k] and of the ones taken [n], and values [n]. Of Shogi's 2187
-        actions some 60 are legal, so nothing is computed for the others."""
+        """Computes log-probabilities of all legal actions [n, k] and of the actions taken [n], and values [n]. Of
+        Shogi's 2187 actions some 60 are legal, so the others are skipped."""
         observations, legal = self._game.unpack(packed)
         listed = as_tensor(legal_actions(legal)).to(self._device)
         with self._precision:
@@ -260,12 +261,12 @@ class PPO:
         return torch.maximum(plain, (near - returns).square()).mean()
 
     def _has_moved_too_far(self, epoch: Sequence[Losses]) -> bool:
-        """By the mean of a whole epoch: a single minibatch may say anything."""
+        """Uses the mean of a whole epoch, since a single minibatch is too noisy."""
         target = self.config.target_kl
         return target is not None and float(mean_of(epoch).approx_kl) > KL_TOLERANCE * target
 
     def _report(self, steps: Sequence[Losses], whole: Minibatch, progress: float) -> Report:
-        """Means over all minibatches."""
+        """Reports the means over all minibatches."""
         mean = mean_of(steps)
         numbers = {
             tags.LOSS: float(mean.total(self.config, self.config.entropy_weight_at(progress))),
@@ -282,6 +283,6 @@ class PPO:
 
 
 def explained_variance(values: FloatArray, returns: FloatArray) -> float:
-    """The share of the returns' variance that the values predict; 0 where there is none."""
+    """Computes the share of the returns' variance that the values predict; 0 if there is no variance."""
     variance = float(np.var(returns))
     return 1 - float(np.var(returns - values)) / variance if variance > 0 else 0.0

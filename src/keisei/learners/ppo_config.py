@@ -1,4 +1,4 @@
-"""The settings of PPO, and how those that change over a run do so."""
+"""The settings of PPO, and the schedules of those that change over a run."""
 
 from __future__ import annotations
 
@@ -16,41 +16,47 @@ class PPOConfig(Settings):
     """Settings of the learner."""
 
     learning_rate: Annotated[float, Field(gt=0)] = 3e-4
+    """Step size of the optimiser at the start of the run."""
     schedule: Literal["constant", "linear", "cosine"] = "linear"
-    """How the learning rate falls from its first value to ``final_rate`` of it over the run."""
+    """How the learning rate changes over the run: it stays, or falls in a line or along a cosine."""
     final_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """The learning rate at the end of the run, as a share of ``learning_rate``."""
     epochs: Annotated[int, Field(ge=1)] = 3
     """Passes over the data of each update."""
     minibatch_size: Annotated[int, Field(ge=1)] = 512
+    """Decisions of one gradient step."""
     parts: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """Into how many parts a minibatch is split; their gradients are added in order, so the bits of the weights depend
-    on it. At most so many threads learn at once. ``auto`` takes what suits the network, and 1 on a GPU."""
+    """Parts of a minibatch. Their gradients are added in order, so the bits of the weights depend on this number.
+    Threads share the parts. ``auto`` takes what suits the network; a GPU always uses 1."""
     clip: Annotated[float, Field(gt=0)] = 0.2
     """How far the probability ratio may move before its gradient is cut."""
     value_clip: Annotated[float, Field(gt=0)] | None = None
-    """Clip the change of values likewise; None does not."""
+    """How far a value may move from its old estimate before its gradient is cut; null sets no limit."""
     value_weight: Annotated[float, Field(ge=0)] = 0.5
+    """Weight of the value loss in the total loss."""
     entropy_weight: Annotated[float, Field(ge=0)] = 0.01
+    """Weight of the entropy bonus at the start of the run. More entropy means more exploration."""
     final_entropy_weight: Annotated[float, Field(ge=0)] | None = None
-    """Where the entropy weight goes to, in a straight line; None keeps it."""
+    """The entropy weight at the end of the run; it changes in a straight line. Null keeps it constant."""
     trace: Annotated[float, Field(ge=0, le=1)] = 0.95
-    """Lambda of GAE and of V-trace."""
+    """Lambda of GAE and of V-trace, per ply. Higher values look further ahead, with more variance."""
     correction: Literal["none", "vtrace"] = "vtrace"
-    """How asynchronous experience is corrected for the age of the weights that acted; synchronous experience needs
-    none."""
+    """How asynchronous experience is corrected for old weights. Synchronous experience needs no correction."""
     rho_clip: Annotated[float, Field(gt=0)] = 1.0
-    """V-trace's bound on the probability ratio by which a surprise counts (rho); a low one keeps values near those
-    of the policy that acted."""
+    """V-trace's limit on the probability ratio of a temporal difference (rho). A low limit keeps values near those of
+    the policy that acted."""
     trace_clip: Annotated[float, Field(gt=0)] = 1.0
-    """V-trace's bound on the ratio by which later surprises reach back (c); a low one lowers the variance."""
+    """V-trace's limit on the ratio that passes later temporal differences back (c). A low limit lowers the
+    variance."""
     normalise_advantages: bool = True
+    """Scale the advantages of each minibatch to mean 0 and standard deviation 1."""
     target_kl: Annotated[float, Field(gt=0)] | None = None
-    """End an update after an epoch over which the policy was, in the mean, further than 1.5 times this from the one
-    that acted."""
+    """End an update early if the mean divergence (KL) of an epoch is more than 1.5 times this. Null sets no limit."""
     max_grad_norm: Annotated[float, Field(gt=0)] = 0.5
+    """Larger gradients are scaled down to this norm."""
 
     def learning_rate_at(self, progress: float) -> float:
-        """After ``progress`` (0 … 1) of the run."""
+        """The learning rate after ``progress`` (0 … 1) of the run."""
         done = _within_run(progress)
         if self.schedule == "constant":
             return self.learning_rate
@@ -58,11 +64,11 @@ class PPOConfig(Settings):
         return self.learning_rate * (self.final_rate + (1 - self.final_rate) * left)
 
     def entropy_weight_at(self, progress: float) -> float:
-        """After ``progress`` (0 … 1) of the run."""
+        """The entropy weight after ``progress`` (0 … 1) of the run."""
         first, last = self.entropy_weight, self.final_entropy_weight
         return first if last is None else first + (last - first) * _within_run(progress)
 
 
 def _within_run(progress: float) -> float:
-    """The last update may go a little beyond the end."""
+    """Limits progress to 0 … 1, since the last update may go a little beyond the end."""
     return min(1.0, max(0.0, progress))

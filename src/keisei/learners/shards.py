@@ -1,10 +1,9 @@
-"""A minibatch on several cores: each thread takes parts of the rows from positions to gradients.
+"""A minibatch on several cores: each thread computes the gradients of some parts of the rows.
 
-Torch's own threads share out every single operation, and wait for each other after each: some sixty times a
-minibatch for a small network. Where a core has other work for a moment, all of them wait, and learning took ten times
-as long on a machine with one busy process beside it. Here threads meet once a minibatch. Each runs torch on one core,
-and gradients are added up in the order of the parts. So the bits depend on the number of parts, and not on how many
-threads there are or which of them took what.
+Torch's own threads split every operation and wait for each other after each: some sixty times a minibatch for a
+small network. If one core is busy for a moment, all of them wait. With one busy process beside it, learning took
+ten times as long. Here threads meet once a minibatch. Each runs torch on one core, and gradients are added in the
+order of the parts. So the bits depend on the number of parts, not on the threads.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ Result = TypeVar("Result")
 
 
 class Shards:
-    """At most so many threads, each of which runs torch on one core. One of them is the caller's own."""
+    """A pool of threads, each of which runs torch on one core. One of them is the caller's own."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
 
     def map(self, work: Callable[[Minibatch], Result], parts: Sequence[Minibatch]) -> list[Result]:
-        """Do the work for all parts; results are in their order, and an error is raised here. Each thread takes
-        the next part when it is done with one, so that a busy core holds up none but its own."""
+        """Does the work for all parts. Results are in their order, and errors are raised here. Each thread takes
+        the next part when it is done, so a busy core delays only its own part."""
         waiting = deque(enumerate(parts))
         results: dict[int, Result] = {}
 
@@ -58,14 +57,14 @@ class Shards:
         return [results[number] for number in range(len(parts))]
 
     def _threads(self) -> ThreadPoolExecutor:
-        """Those beside the caller's. They are started when they are first needed."""
+        """Gives the threads besides the caller's. They are started when they are first needed."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, "learner", initializer=stay_on_one_thread)
         return self._pool
 
 
 def split(batch: Minibatch, parts: int) -> list[Minibatch]:
-    """Parts of equal size, or nearly, as views; fewer where there are not enough rows."""
+    """Splits a batch into parts of nearly equal size, as views; fewer if there are not enough rows."""
     parts = max(1, min(parts, len(batch)))
     bounds = [len(batch) * number // parts for number in range(parts + 1)]
     return [
@@ -75,8 +74,8 @@ def split(batch: Minibatch, parts: int) -> list[Minibatch]:
 
 
 def added(gradients: Sequence[Sequence[Tensor | None]]) -> list[Tensor | None]:
-    """For each parameter the sum over all parts, in their order; None where no part has any. Nothing is added in
-    place: two parameters may share one gradient."""
+    """Adds the gradients of all parts in their order, for each parameter; None if no part has any. Nothing is added
+    in place, since two parameters may share one gradient."""
     sums = list(gradients[0])
     for part in gradients[1:]:
         for index, gradient in enumerate(part):

@@ -1,8 +1,7 @@
-"""Where the limits of this process's control groups are written (Linux; containers are made of them).
+"""Finds the files with the limits of this process's control groups (Linux; containers use them).
 
-A limit of any group above holds too, so each function gives the process's own group and all that are above it, as
-far as they can be seen from here. Only the standard library is imported: the Makefile asks before anything is
-installed.
+The limits of all parent groups apply too. So each function gives the process's own group and its visible parents.
+Only the standard library is imported, since the Makefile uses this before anything is installed.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ class _Mount(NamedTuple):
     """A line of /proc/self/mountinfo."""
 
     top: PurePosixPath
-    """The group that is seen at ``place``."""
+    """The group that is mounted at ``place``."""
     place: PurePosixPath
     version: int
     controllers: frozenset[str]
-    """Of version 1, where each mount has its own; in version 2 all share one."""
+    """The controllers of the mount, in version 1. In version 2 all share one mount."""
 
 
 def groups_v2(root: Path = ROOT) -> list[Path]:
-    """The folders of version 2, the nearest first. ``root`` stands in for the top of the file system in tests."""
+    """Gives the folders of version 2, nearest first. Tests set ``root`` to a file system of their own."""
     mounts = [mount for mount in _mounts(root) if mount.version == 2]
     return _upwards(mounts, _own_path(root, ""), root)
 
 
 def groups_v1(controller: str, root: Path = ROOT) -> list[Path]:
-    """The folders of one controller of version 1, such as ``cpu``, the nearest first."""
+    """Gives the folders of one controller of version 1, such as ``cpu``, nearest first."""
     mounts = [mount for mount in _mounts(root) if mount.version == 1 and controller in mount.controllers]
     return _upwards(mounts, _own_path(root, controller), root)
 
 
 def read_words(path: Path) -> list[str]:
-    """A file's words. A file that is missing or may not be read says nothing."""
+    """Gives the words of a file; none if it is missing or cannot be read."""
     try:
         return path.read_text().split()
     except (OSError, UnicodeDecodeError):
@@ -46,7 +45,7 @@ def read_words(path: Path) -> list[str]:
 
 
 def read_number(path: Path) -> int | None:
-    """The number that a file holds; None where it holds something else, such as ``max``."""
+    """Gives the number in a file; None if it holds something else, such as ``max``."""
     return whole_number(" ".join(read_words(path)))
 
 
@@ -58,10 +57,10 @@ def whole_number(text: str) -> int | None:
 
 
 def _upwards(mounts: list[_Mount], own: PurePosixPath, root: Path) -> list[Path]:
-    """From a process's own group to the top of the mount.
+    """Gives the folders from a process's own group to the top of the mount.
 
-    A container may see its group under another name, or not at all: the top of the mount is then the nearest group
-    that can be seen.
+    A container may see its group under another name, or not at all. Then the top of the mount is the nearest
+    visible group.
     """
     for mount in mounts:
         if own.is_relative_to(mount.top) and ".." not in own.parts:
@@ -71,7 +70,7 @@ def _upwards(mounts: list[_Mount], own: PurePosixPath, root: Path) -> list[Path]
 
 
 def _own_path(root: Path, controller: str) -> PurePosixPath:
-    """The group of this process, as /proc/self/cgroup names it; version 2 names no controller."""
+    """Gives the group of this process from /proc/self/cgroup; version 2 names no controller."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controller in controllers.split(",") and path.startswith("/"):

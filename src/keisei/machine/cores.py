@@ -1,6 +1,6 @@
-"""How many cores this process may use, and who says so.
+"""How many cores this process may use, and which limit decides.
 
-Only the standard library is imported, and relatively: the Makefile asks before anything is installed.
+Imports are relative and only from the standard library, since the Makefile uses this before anything is installed.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from .cgroups import ROOT, groups_v1, groups_v2, read_number, read_words, whole_
 
 
 class CoreLimit(NamedTuple):
-    """So many cores, and what keeps it to them."""
+    """A number of cores, and the limit that it comes from."""
 
     cores: int
     reason: str
-    """Empty where it is nothing but the machine's size."""
+    """The limit; empty if it is only the size of the machine."""
 
 
 def usable_cores(root: Path = ROOT) -> int:
-    """Cores that this process may use, which in a container are often fewer than the machine has."""
+    """Gives the number of cores that this process may use. In a container these are often fewer than the machine
+    has."""
     return core_limit(root).cores
 
 
 def core_limit(root: Path = ROOT) -> CoreLimit:
-    """The least of all limits. ``root`` stands in for the top of the file system in tests."""
+    """Gives the lowest of all limits. Tests set ``root`` to a file system of their own."""
     limits = [CoreLimit(machine_cores(), "")]
     if hasattr(os, "sched_getaffinity"):
-        # The kernel keeps it within the cpuset of a container, so that need not be read.
+        # The kernel keeps the affinity within the cpuset of a container, so the cpuset need not be read.
         limits.append(CoreLimit(len(os.sched_getaffinity(0)), "its CPU affinity (taskset or a cpuset)"))
-    # Of equal limits the first is named.
+    # If limits are equal, the first is named.
     return min([*limits, *_quotas(root)], key=lambda limit: limit.cores)
 
 
@@ -50,9 +51,10 @@ def _quotas(root: Path) -> Iterator[CoreLimit]:
 
 
 def _quota(quota: int | None, period: int | None) -> Iterator[CoreLimit]:
-    """A share of time as cores, rounded up: with 1.5, one worker would leave a third unused, and two use all of it.
+    """Gives a share of time as cores, rounded up. With 1.5, one worker would leave a third unused, and two use all
+    of it.
 
-    ``max`` (version 2) and -1 (version 1) say that there is no limit.
+    ``max`` (version 2) and -1 (version 1) mean that there is no limit.
     """
     if quota is not None and period is not None and quota > 0 and period > 0:
         yield CoreLimit(math.ceil(quota / period), f"a cgroup limit of {quota / period:.3g} CPUs")

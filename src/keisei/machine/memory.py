@@ -1,4 +1,4 @@
-"""How much memory is left for this process, and how much a process has."""
+"""How much memory is left for this process, and how much a process uses."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import NamedTuple
 from .cgroups import ROOT, groups_v1, groups_v2, read_number, read_words, whole_number
 
 NO_LIMIT = 1 << 62
-"""Version 1 has no word for "no limit": it shows the largest number of whole pages, which is beyond this."""
+"""Version 1 has no value for "no limit": it shows the largest number of whole pages, which is above this."""
 
 
 class _Group(NamedTuple):
-    """One control group, in bytes."""
+    """The memory of one control group, in bytes."""
 
     limit: int
     used: int
     cache: int
-    """The part of ``used`` that holds files nobody has looked at lately; the kernel drops it when memory is short."""
+    """The part of ``used`` that caches files which were not used lately. The kernel frees it when memory is short."""
 
     @property
     def left(self) -> int:
@@ -27,21 +27,21 @@ class _Group(NamedTuple):
 
 
 def free_memory(root: Path = ROOT) -> int | None:
-    """Bytes that could be had without swapping, as far as the system tells; None where it does not.
+    """Gives the bytes that are available without swapping; None if the system does not tell.
 
-    ``root`` stands in for the top of the file system in tests.
+    Tests set ``root`` to a file system of their own.
     """
     left = [*_available(root), *(group.left for group in _groups(root))]
     return min(left, default=None)
 
 
 def memory_limit(root: Path = ROOT) -> int | None:
-    """The most that this process's control groups may have together with all others in them; None without a limit."""
+    """Gives the lowest memory limit of this process's control groups; None if there is none."""
     return min((group.limit for group in _groups(root)), default=None)
 
 
 def resident_bytes(process_id: int | None, root: Path = ROOT) -> int:
-    """Resident memory of a process; 0 where the system does not tell it cheaply (all but Linux)."""
+    """Gives the resident memory of a process; 0 on systems other than Linux."""
     words = read_words(root / f"proc/{process_id}/statm")
     pages = whole_number(words[1]) if len(words) > 1 else None
     return (pages or 0) * mmap.PAGESIZE
@@ -69,7 +69,7 @@ def _group(folder: Path, limit_file: str, used_file: str, cache_line: str) -> It
 
 
 def _table(path: Path) -> dict[str, int]:
-    """A file with a name and a number on each line."""
+    """Reads a file with a name and a number on each line."""
     try:
         lines = [line.split() for line in path.read_text().splitlines()]
     except (OSError, UnicodeDecodeError):

@@ -10,10 +10,11 @@ StartMethod: TypeAlias = Literal["auto", "forkserver", "spawn"]
 
 
 def chosen_start_method(wanted: StartMethod = "auto") -> Literal["forkserver", "spawn"]:
-    """``auto`` takes the fork server where that is safe: it has imported torch once, and a new process is there in
-    some 30 ms instead of two seconds. A plain fork is never offered: it copies locks that other threads hold."""
+    """Replaces ``auto`` by the fork server where that is safe. The server has imported torch once, so a new process
+    starts in some 30 ms instead of two seconds. A plain fork is not offered: it copies locks that other threads
+    hold."""
     if wanted != "auto":
         return wanted
-    # macOS has forkserver too, but its system libraries do not bear a fork.
+    # macOS has forkserver too, but its system libraries are not safe after a fork.
     safe = "forkserver" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
     return "forkserver" if safe else "spawn"

@@ -1,5 +1,5 @@
-"""Policies run on one thread each, in every backend: cores are shared out by workers, and sums of floats
-come out the same wherever they are made."""
+"""Limits the threads of torch. Policies run on one thread each, in every backend: workers share the cores, and sums
+of floats are the same everywhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Keep torch to so many threads for a while; the learner gets its own number back afterwards."""
+    """Limits torch to this many threads inside the ``with``, and restores the old number afterwards."""
     threads = torch.get_num_threads()
     if threads == count:
         yield
@@ -24,12 +24,12 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 def stay_on_one_thread() -> None:
-    """For the rest of this thread's life. At its first use of torch, a thread takes the number that any thread has set
-    last; so that comes first here."""
+    """Keeps this thread on one torch thread until it ends. At its first use of torch, a thread takes the number
+    that any thread has set last, so torch is used once first."""
     torch.get_num_threads()
     torch.set_num_threads(1)
 
 
 def single_threaded() -> AbstractContextManager[None]:
-    """As a worker runs."""
+    """Runs torch on one thread, as a worker does."""
     return torch_threads(1)

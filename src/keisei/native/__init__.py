@@ -1,6 +1,6 @@
 """Picks the build of the native core that suits this processor.
 
-``KEISEI_NATIVE=baseline`` (or ``avx2``) asks for one build by name; tests and bug reports use it.
+``KEISEI_NATIVE=baseline`` (or ``avx2``) chooses a build by name, for tests and bug reports.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["BUILDS", "build_for", "core", "load_core", "usable_builds"]
 
 BUILDS = {"avx2": {"avx2", "bmi1", "bmi2", "popcnt", "lzcnt"}, "baseline": set[str]()}
-"""The builds, fastest first, each with all that its compiler may use of a processor."""
+"""The builds, fastest first, each with the processor features that its compiler may use."""
 
 
 def load_core(build: str) -> object:
-    """One build of the core by name."""
+    """Imports one build of the core by name."""
     try:
         return import_module(f"keisei.native._core_{build}")
     except ModuleNotFoundError as error:
@@ -32,12 +32,12 @@ def load_core(build: str) -> object:
 
 
 def build_for(features: Iterable[str]) -> str:
-    """The fastest build for a processor that has these features. Other kinds of processor have none of them."""
+    """Gives the fastest build for a processor with these features. ARM processors have none of them."""
     return next(build for build, needs in BUILDS.items() if needs <= {*features})
 
 
 def usable_builds() -> list[str]:
-    """The builds that this processor can run, fastest first."""
+    """Gives the builds that this processor can run, fastest first."""
     best = build_for(load_core("baseline").cpu_features())  # type: ignore[attr-defined]
     return list(BUILDS)[list(BUILDS).index(best) :]
 

@@ -1,6 +1,6 @@
 """Who plays: networks, action sampling, players by name, and who sits where.
 
-Names are imported when they are used: settings such as ``Seating`` must not cost the import of torch.
+Names are imported when they are used, so settings such as ``Seating`` do not import torch.
 """
 
 from importlib import import_module

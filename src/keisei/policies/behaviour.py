@@ -1,4 +1,4 @@
-"""How the learner's rows are played: what a learner publishes, and workers take up."""
+"""A behaviour: what a learner publishes, and workers play with."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Behaviour"]
 
 @dataclass(frozen=True, eq=False)
 class Behaviour:
-    """Weights, and how freely they are played. Each publication has a version, and orders name it."""
+    """Weights, temperature and epsilon. Each publication has a version, and orders name it."""
 
     network: nn.Module
-    """Its weights as they are when this is published."""
+    """The network. Its weights are copied when it is published."""
     temperature: float = 1.0
-    """Of the distribution that actions are drawn from."""
+    """Temperature of the distribution that actions are drawn from."""
     epsilon: float = 0.0
     """Share of decisions that are random."""

@@ -1,4 +1,4 @@
-"""Who plays: what a policy is given, and what it gives back."""
+"""The contract of policies: what a policy gets, and what it returns."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from keisei.games.contract import Array, BoolArray, FloatArray, Game, IntArray, 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One entry for each row of a situation."""
+    """What a policy decided, with one entry for each row of a situation."""
 
     actions: IntArray
     log_probs: FloatArray
-    """Of the action, under the distribution that it was drawn from."""
+    """The log-probability of the action, under the distribution that it was drawn from."""
     values: FloatArray
-    """The row's own estimate of its return; 0 where a policy has none."""
+    """The estimated return of the row's seat; 0 if a policy has no estimate."""
 
 
 class Situation:
     """The rows of a batch that must act now, or some of them.
 
-    Observations and masks are made when a policy asks for them, once, in memory that the next step
-    uses again: a policy must not keep them.
+    Observations and masks are computed once, when a policy asks for them. The next step uses the same memory again,
+    so a policy must not keep them.
     """
 
     def __init__(self, game: Game, seed: int, first_game: int) -> None:
         self.game = game
         self.seed = seed
-        """With ``first_game``, the key of all randomness: see ``games.randomness``."""
+        """The seed. With ``first_game`` it is the key of all randomness; see ``games.randomness``."""
         self.first_game = first_game
         self.rows: Rows = game.rows()
         self._observations: Array | None = None
@@ -39,7 +39,7 @@ class Situation:
         self._fresh = {"observations": False, "legal": False}
 
     def advance(self) -> Rows:
-        """Look at the games again, after a step."""
+        """Reads the games again after a step."""
         self.rows = self.game.rows()
         self._fresh = {"observations": False, "legal": False}
         return self.rows
@@ -64,20 +64,20 @@ class Situation:
 
 
 def _fitting(memory: Array | None, rows: int) -> Array | None:
-    """Memory of an earlier step, where it has as many rows as this one."""
+    """Gives the memory of an earlier step if it has the same number of rows."""
     return memory if memory is not None and len(memory) == rows else None
 
 
 class Policy(Protocol):
-    """Chooses actions. The same situation, weights and seed give the same decision, whatever process it
-    runs in and whatever was decided before."""
+    """Chooses actions. The same situation, weights and seed give the same decision, in every process and after any
+    earlier decisions."""
 
     def act(self, situation: Situation, selected: IntArray | None = None) -> Decision:
-        """Decide for all rows, or for those whose indices are ``selected``."""
+        """Decides for all rows, or for those with the indices ``selected``."""
         ...
 
     def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
-        """[n]: the value of positions, from the view of the seat that would act in each."""
+        """[n]: the value of positions, for the seat that would act in each."""
         ...
 
 

@@ -1,8 +1,8 @@
-"""A network made for processors: it does no work for inputs that are 0, nor for actions that are not asked for.
+"""A network for processors: it skips inputs of 0 and actions whose logits are not needed.
 
 Of Shogi's 4374 inputs some 150 are not 0, and of its 2187 actions some 50 are legal. So the first layer adds up the
-rows of its weights that belong to the inputs which are set (as NNUE does), and the policy's last layer multiplies the
-rows of those actions alone. Both, and their gradients, are products with sparse matrices in the native core.
+weight rows of the inputs that are not 0 (as NNUE does). The last layer of the policy uses only the weight rows of
+these actions. Both, and their gradients, are sparse matrix products in the native core.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class GatherNet(ActorCritic):
 
 
 def legal_actions(legal: BoolArray) -> IntArray:
-    """[n, k]: the legal actions of each row in order; k is the most that a row has, and -1 fills up the others."""
+    """[n, k]: the legal actions of each row in order. k is the most that a row has; shorter rows end with -1."""
     actions: IntArray = np.empty((len(legal), int(legal_counts(legal).max(initial=0))), np.int32)
     core.list_actions(np.ascontiguousarray(legal), actions)
     return actions
@@ -71,7 +71,7 @@ class _GatheredLinear(nn.Module):
         super().__init__()
         self._shape = observation.shape
         places, factors = _inputs(observation)
-        # The game gives them, so they are no weights.
+        # They come from the game, so they are not weights.
         self.register_buffer("places", torch.from_numpy(places), persistent=False)
         self.register_buffer("factors", torch.from_numpy(factors), persistent=False)
         self.weight = nn.Parameter(torch.empty(len(places), width))
@@ -96,7 +96,7 @@ class _GatheredLinear(nn.Module):
 
 
 def _inputs(observation: ObservationSpec) -> tuple[IntArray, FloatArray]:
-    """Where each input is in the flat observation, and the factor that the game gives it."""
+    """Gives the place of each input in the flat observation, and its scale factor."""
     planes = observation.shape[0]
     squares = observation.size // planes
     places = np.arange(observation.size, dtype=np.int32).reshape(planes, squares)
@@ -109,12 +109,12 @@ def _inputs(observation: ObservationSpec) -> tuple[IntArray, FloatArray]:
 
 
 def _is_native(tensor: Tensor) -> bool:
-    """Elsewhere (graphics cards, other precisions) the same numbers come from dense products."""
+    """Computes the same with dense products, for graphics cards and other precisions."""
     return tensor.device.type == "cpu" and tensor.dtype == torch.float32
 
 
 def _numbers(observations: Tensor) -> Any:
-    """As an array of bytes or floats, without a copy where they are that already."""
+    """Gives an array of bytes or floats, without a copy if possible."""
     if observations.dtype == torch.bool:
         observations = observations.view(torch.uint8)
     elif observations.dtype != torch.uint8:

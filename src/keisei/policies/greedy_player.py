@@ -1,4 +1,4 @@
-"""The player that takes what it can get at once."""
+"""A player that takes the most it can win at once."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from keisei.policies.lookahead import Branch, by_lot, games_of, legal_actions, l
 __all__ = ["GreedyPlayer"]
 
 _MOST_REPLIES = 1024
-"""How many answers of the others a decision may look at; where there are more, none are."""
+"""The most answers of opponents that a decision looks at. If there are more, it looks at none."""
 
 
 class GreedyPlayer:
-    """Where the batch looks ahead by itself (``LooksAhead``), what it finds: in a game of pieces, the most material.
+    """If the batch has its own look-ahead (``LooksAhead``), this player uses it. In Shogi it takes the most
+    material.
 
-    In other games in turns: an action that wins at once, else one that lets nobody else win at once (where that is
-    quickly seen), else a random one. Equal actions are drawn by lot. Log-probabilities are 0: given its key, the
-    choice is certain.
+    In other turn-based games it takes an action that wins at once. Else it takes one after which no opponent can
+    win at once, if that is quick to check. Else it plays at random. It chooses at random among equal actions.
+    Log-probabilities are 0, since the choice is certain given its key.
     """
 
     name = "greedy"
@@ -41,7 +42,7 @@ class GreedyPlayer:
 
 
 def choose(game: SingleGame, key: int) -> int:
-    """The action of the seat to move."""
+    """Chooses an action for the seat to move."""
     seat = game.acting()[0]
     branches = {action: look(game, action) for action in by_lot(legal_actions(game), key)}
     for action, branch in branches.items():
@@ -55,7 +56,7 @@ def choose(game: SingleGame, key: int) -> int:
 
 
 def _gives_a_win(branch: Branch, seat: int) -> bool:
-    """Whether whoever is next, another seat, wins with one action."""
+    """Whether the next seat is an opponent that can win with one action."""
     if branch.outcome is not None:
         return any(branch.is_won_by(other) for other in range(branch.game.seats) if other != seat)
     rival = branch.game.acting()[0]

@@ -1,4 +1,4 @@
-"""Layers without values: ``initialise`` gives them, from a generator of its own."""
+"""Layers without initial weights; ``initialise`` sets them from its own generator."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from torch import Generator, nn
 
 
 class _Linear(nn.Linear):
-    """Without torch's own first values, which would come from the global random state. (Making it on the
-    "meta" device does the same, but imports modules for half a second in every new worker.)"""
+    """A linear layer without torch's initial weights, which would use the global random state. (The "meta" device
+    does the same, but its imports take half a second in every new worker.)"""
 
     def reset_parameters(self) -> None:
-        """``initialise`` fills the weights."""
+        """Leaves the weights to ``initialise``."""
 
 
 class _Conv2d(nn.Conv2d):
     def reset_parameters(self) -> None:
-        """As in ``_Linear``."""
+        """A convolution without initial weights, like ``_Linear``."""
 
 
 def linear(inputs: int, outputs: int) -> nn.Linear:
@@ -43,9 +43,9 @@ def excitation(channels: int) -> nn.Sequential:
 
 
 def initialise(network: nn.Module, generator: Generator, policy: nn.Module, value: nn.Module) -> None:
-    """Normal weights that keep the size of signals through ReLUs (He and others, 2015), no biases. The last
-    policy layer is made a hundred times smaller: a start close to uniform play was the one choice about first
-    values that mattered much to PPO (Andrychowicz and others, 2021)."""
+    """Sets normal weights that keep the size of signals through ReLUs (He and others, 2015), and biases of 0. The
+    last policy layer is a hundred times smaller. A start close to uniform play was the one choice of initial
+    weights that mattered much for PPO (Andrychowicz and others, 2021)."""
     for layer in network.modules():
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
             fill(layer, sqrt(2), generator)

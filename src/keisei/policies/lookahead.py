@@ -1,8 +1,7 @@
 """What players that look ahead share: copies of single games, and keys that decide between equal actions.
 
-A look ahead must not see what chance will bring, so copies are played with randomness of their own, which depends
-on nothing but how far the look goes. It does see everything that a game hides from its players: these players
-are meant for games in which all is open.
+A look-ahead must not see future chance events. So copies are played with other random numbers, which depend only on
+the depth. It does see what a game hides from its players: these players are for games of perfect information.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Branch:
 
 
 def look(game: SingleGame, action: int, depth: int = 0) -> Branch:
-    """The game after an action, which leaves the game itself as it is."""
+    """Gives a copy of the game after an action."""
     after = game.copy()
     chance = KeyedRandom(0, 0, 0)
     chance.move_to(depth)
@@ -53,7 +52,7 @@ def look(game: SingleGame, action: int, depth: int = 0) -> Branch:
 
 
 def legal_actions(game: SingleGame) -> list[int]:
-    """The legal actions of the seat to move, as numbers."""
+    """Gives the numbers of the legal actions of the seat to move."""
     legal = game.legal(game.acting()[0])
     if isinstance(legal, np.ndarray) and legal.dtype == np.bool_:
         return [int(action) for action in np.flatnonzero(legal)]
@@ -61,12 +60,12 @@ def legal_actions(game: SingleGame) -> list[int]:
 
 
 def by_lot(actions: Iterable[int], key: int) -> list[int]:
-    """The actions in an order that the key draws."""
+    """Gives the actions in a random order, which the key determines."""
     return sorted(actions, key=lambda action: keyed_word(key, action), reverse=True)
 
 
 def row_keys(situation: Situation, selected: IntArray | None) -> NDArray[np.uint64]:
-    """64 random bits for each row, which depend on nothing but its own game, ply and seat."""
+    """Gives 64 random bits for each row. They depend only on its game, ply and seat."""
     rows = situation.rows
     keys = (rows.game, rows.episode, rows.ply, rows.seat)
     game, episode, ply, seat = keys if selected is None else (key[selected] for key in keys)
@@ -75,7 +74,7 @@ def row_keys(situation: Situation, selected: IntArray | None) -> NDArray[np.uint
 
 
 def games_of(situation: Situation, selected: IntArray | None, player: str) -> list[SingleGame]:
-    """A copy of the game behind each row."""
+    """Gives a copy of the game of each row."""
     game = situation.game
     if not isinstance(game, _CanPeek):
         raise PolicyError(
@@ -88,7 +87,7 @@ def games_of(situation: Situation, selected: IntArray | None, player: str) -> li
 
 
 def need_turns(spec: GameSpec, player: str, zero_sum: bool = False) -> None:
-    """Refuse games in which looking ahead has no meaning that this player knows."""
+    """Refuses games that this kind of look-ahead cannot play."""
     if spec.simultaneous:
         raise ConfigError(f"{player} plays games in turns; in {spec.name} several seats act at once")
     if zero_sum and not (spec.zero_sum and spec.seats == 2):

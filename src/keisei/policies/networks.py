@@ -1,7 +1,7 @@
 """Networks with two heads: what to play, and what a position is worth.
 
-``build_network`` makes one from settings and a game; a network of one's own is named as ``module:Class`` and
-is an ``ActorCritic`` whose constructor takes the settings and the game's spec.
+``build_network`` makes one from settings and a game. A network of your own is named as ``module:Class``. It is an
+``ActorCritic`` whose constructor takes the settings and the game's spec.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ __all__ = ["MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"]
 
 
 class ModelConfig(Settings):
-    """What the learner's network looks like."""
+    """The learner's network."""
 
     network: str = "auto"
-    """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), or the class
-    of a network of your own as module:Class. ``auto`` takes slim for boards, and mlp for observations that are no
-    planes or where hidden_dim or num_layers is named."""
+    """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), or your own
+    class as module:Class. ``auto`` takes slim for boards. It takes mlp for other observations, or if hidden_dim or
+    num_layers is set."""
     hidden_dim: Annotated[int, Field(ge=1, le=65536)] = 512
     """Width of each hidden layer of mlp and gather."""
     num_layers: Annotated[int, Field(ge=1, le=64)] = 2
-    """Hidden layers of mlp and gather."""
+    """Number of hidden layers of mlp and gather."""
     channels: Annotated[int, Field(ge=1, le=4096)] = 32
-    """Width of residual and slim."""
+    """Channels of residual and slim."""
     blocks: Annotated[int, Field(ge=1, le=256)] = 2
-    """Depth of residual and slim: blocks of two convolutions each."""
+    """Residual blocks of residual and slim, with two convolutions each."""
     squeeze_excitation: bool = False
-    """Let each residual block weigh its channels by what the whole board looks like."""
+    """Scale the channels of each residual block by a summary of the whole board (network residual)."""
     policy_head: Literal["auto", "planes", "linear"] = "auto"
-    """How residual and slim make their logits: as planes, for games in which action = kind · squares +
-    square, or by a linear layer, which fits any game. ``auto`` takes planes where they are known to fit."""
+    """How residual and slim compute their logits: as planes, for games in which action = kind · squares + square, or by
+    a linear layer, which fits any game. ``auto`` takes planes if the game says that they fit."""
     input_dim: Annotated[int, Field(ge=1)] | None = None
-    """Numbers in one observation, all axes together; the game knows it, so it may be left out."""
+    """Numbers in one observation, all axes together. The game knows it, so it may be left out."""
     action_dim: Annotated[int, Field(ge=1)] | None = None
-    """Number of actions; the game knows it, so it may be left out."""
+    """Number of actions. The game knows it, so it may be left out."""
 
     def resolved(self, spec: GameSpec) -> ModelConfig:
-        """With the name of a network in place of ``auto``."""
+        """The same settings, with the name of a network in place of ``auto``."""
         if self.network != "auto":
             return self
         is_mlp = len(spec.observation.shape) != 3 or self.model_fields_set & {"hidden_dim", "num_layers"}
@@ -59,11 +59,11 @@ class ModelConfig(Settings):
 class ActorCritic(nn.Module):
     """Observations [n, *shape] in the game's own type in; logits [n, actions] and values [n] out.
 
-    Few of many actions are legal: with ``actions`` [n, k], only their logits are given, [n, k]. A negative number
+    With ``actions`` [n, k], it gives only their logits, [n, k], since few actions are legal. A negative number
     stands for no action, and its logit has no meaning.
 
-    A subclass computes both from float32 in ``heads``; turning small integers into numbers of like size is
-    done here, by the factors that the game's spec gives.
+    A subclass computes both from float32 in ``heads``. This class scales the observations before, by the factors of
+    the game's spec.
     """
 
     scale: Tensor | None
@@ -75,7 +75,7 @@ class ActorCritic(nn.Module):
             scale = None
         else:
             scale = factors.reshape(-1, *(1 for _ in observation.shape[1:]))
-        # The game gives it, so it is no weight: neither checkpoints nor workers need to be sent it.
+        # It comes from the game, so it is not a weight, and neither checkpoints nor workers need it.
         self.register_buffer("scale", scale, persistent=False)
 
     def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,7 +83,7 @@ class ActorCritic(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} must define heads(inputs) -> (logits, values)")
 
     def initialise(self, generator: Generator) -> None:
-        """Give all weights their first values. A network whose constructor has done so needs none of it."""
+        """Sets the initial weights. A network whose constructor does this need not override it."""
 
     def forward(self, observations: Tensor, actions: Tensor | None = None) -> tuple[Tensor, Tensor]:
         inputs = observations.to(torch.float32)
@@ -92,7 +92,7 @@ class ActorCritic(nn.Module):
 
 
 def chosen_logits(logits: Tensor, actions: Tensor) -> Tensor:
-    """[n, k]: those of the actions [n, k] that are not negative; the others have no meaning."""
+    """[n, k]: the logits of the actions [n, k]. Those of negative actions have no meaning."""
     return logits.gather(1, actions.clamp(min=0).long())
 
 
@@ -121,8 +121,8 @@ class MLP(ActorCritic):
 class ResidualNet(ActorCritic):
     """A tower of residual blocks (He and others, 2016) over planes [n, planes, height, width].
 
-    Normalised by group and not by batch: a position gets the same numbers whatever positions are beside it
-    and whether the network is learning or playing, which is what the ratios of PPO compare.
+    It uses group normalisation, not batch normalisation. So a position gets the same output with any other
+    positions beside it, in learning and in playing. The ratios of PPO compare these outputs.
     """
 
     _VALUE_PLANES, _VALUE_WIDTH = 8, 128
@@ -151,7 +151,7 @@ class ResidualNet(ActorCritic):
         )
 
     def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        # In this order of memory a CPU takes a sixth less time (measured with 4 blocks of 64).
+        # With this memory format a CPU takes a sixth less time (measured with 4 blocks of 64).
         features = self.tower(self.stem(inputs.contiguous(memory_format=torch.channels_last)))
         return self.policy(features), self.value(features).squeeze(-1)
 
@@ -160,10 +160,10 @@ class ResidualNet(ActorCritic):
 
 
 def policy_head(config: ModelConfig, spec: GameSpec, channels: int) -> nn.Sequential:
-    """From features [n, channels, height, width] to logits [n, actions]."""
+    """Makes the layers from features [n, channels, height, width] to logits [n, actions]."""
     squares = spec.observation.size // spec.observation.shape[0]
     if _acts_on_planes(config, spec):
-        # Flattened, the planes are in the order [kind, file, rank]: that of the actions.
+        # Flattened, the planes have the order of the actions: [kind, file, rank].
         return nn.Sequential(conv(channels, spec.num_actions // squares, 1), nn.Flatten())
     return nn.Sequential(nn.Flatten(), linear(channels * squares, spec.num_actions))
 
@@ -189,9 +189,9 @@ class _ResidualBlock(nn.Module):
 
 
 def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed: int | None) -> ActorCritic:
-    """The network that the settings describe, for a game. The same seed gives the same weights, and the
-    global random state of torch stays as it was. Without a seed the weights are of no use before others are
-    read into them, which is what a worker does, and it starts in a tenth of the time."""
+    """Builds the network of the settings for a game. The same seed gives the same weights, and the global random
+    state of torch does not change. Without a seed the weights are not set: a worker reads its weights later, and
+    starts in a tenth of the time."""
     if not isinstance(config, ModelConfig):
         config = parse_settings(ModelConfig, config, "model_config")
     config = config.resolved(spec)
@@ -240,8 +240,8 @@ def _check_sizes(config: ModelConfig, spec: GameSpec) -> None:
 
 
 def _build_custom(config: ModelConfig, spec: GameSpec, seed: int) -> ActorCritic:
-    """A constructor may draw from torch's global generator, so that is seeded for it and put back. The lock
-    keeps networks that are built in several threads from seeding each other."""
+    """Builds a network of the user. Its constructor may use torch's global generator, which is seeded for it and
+    restored. The lock separates networks that several threads build."""
     network_class = _network_class(config.network)
     with _SEEDING, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""The policy that learns: a network, and a way to draw actions from it."""
+"""The policy of a network: it draws actions from the network's logits."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["NeuralPolicy", "row_uniforms"]
 
 
 class NeuralPolicy:
-    """Draws from softmax(logits / temperature), or in a share ``epsilon`` of cases from all legal actions.
+    """Draws from softmax(logits / temperature), or with probability ``epsilon`` uniformly from the legal actions.
 
-    Temperature 0 takes the best action. The network is put into evaluation mode; whoever trains the same
-    object must put it back.
+    Temperature 0 takes the best action. The network is put into evaluation mode; a learner that trains the same
+    object must change it back.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class NeuralPolicy:
         return self.decide(observations, legal, row_uniforms(situation, selected))
 
     def decide(self, observations: Array, legal: BoolArray, uniforms: Array) -> Decision:
-        """Decide for rows of any origin, with one number in [0, 1) for each."""
+        """Decides for any rows, with one random number in [0, 1) for each."""
         listed = legal_actions(legal)
         logits, values = self._forward(observations, listed)
         places, log_probs = sample(logits, listed >= 0, uniforms, self.temperature, self.epsilon)
@@ -52,7 +52,7 @@ class NeuralPolicy:
         return _as_array(self._forward(observations)[1])
 
     def _forward(self, observations: Array, actions: IntArray | None = None) -> tuple[Tensor, Tensor]:
-        """Logits of these actions (of all by default), and values."""
+        """Gives the logits of these actions (of all by default), and values."""
         device = next(self.network.parameters()).device
         listed = None if actions is None else as_tensor(actions).to(device)
         with torch.inference_mode():
@@ -61,7 +61,7 @@ class NeuralPolicy:
 
 
 def row_uniforms(situation: Situation, selected: IntArray | None = None) -> NDArray[np.float64]:
-    """A number in [0, 1) for each row, which depends on nothing but the row's own game, ply and seat."""
+    """Gives a number in [0, 1) for each row. It depends only on the row's game, ply and seat."""
     rows = situation.rows
     keys = (rows.game, rows.episode, rows.ply, rows.seat)
     game, episode, ply, seat = keys if selected is None else (key[selected] for key in keys)

@@ -1,4 +1,4 @@
-"""The policy that knows nothing."""
+"""The policy that plays at random."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["RandomPolicy"]
 
 
 class RandomPolicy:
-    """Plays every legal action alike, and asks for no observation.
+    """Plays every legal action with the same probability, and needs no observation.
 
-    Log-probabilities take the legal mask, which is some 0.4 µs a row of Shogi. Without them they are 0; that
-    is for rows that nobody learns from.
+    Log-probabilities need the legal mask, which takes some 0.4 µs for a row of Shogi. With ``log_probs=False`` they
+    are 0, for rows that nobody learns from.
     """
 
     def __init__(self, log_probs: bool = True) -> None:

@@ -28,7 +28,7 @@ PLAYERS = ("random", "greedy", "search:DEPTH")
 def build_policy(
     config: str | PolicyConfig | Mapping[str, Any], spec: GameSpec, network: ActorCritic | None = None
 ) -> Policy:
-    """A policy by its name or by its settings. ``network`` is what the learner plays with."""
+    """Makes a policy from its name or its settings. ``network`` is the learner's network."""
     if isinstance(config, str):
         config = PolicyConfig(policy=config)
     elif not isinstance(config, PolicyConfig):
@@ -46,7 +46,7 @@ def build_policy(
 
 
 def named_player(name: str, spec: GameSpec) -> Policy | None:
-    """One of ``PLAYERS``, where it can play this game; None where the name is none of theirs."""
+    """Makes one of ``PLAYERS`` for this game; None if the name is not one of them."""
     kind, _, depth = name.partition(":")
     if name == "random":
         return RandomPolicy()
@@ -65,7 +65,7 @@ def named_player(name: str, spec: GameSpec) -> Policy | None:
 
 
 def _as_it_is(player: Policy, config: PolicyConfig) -> Policy:
-    """Refuse settings that a player without a network has no use for."""
+    """Refuses settings that have no effect on a player without a network."""
     if (config.temperature, config.epsilon) != (1.0, 0.0) and not isinstance(player, RandomPolicy):
         raise ConfigError(
             f"{config.policy!r} always takes what it thinks best: leave out temperature and epsilon, which belong "
@@ -77,6 +77,6 @@ def _as_it_is(player: Policy, config: PolicyConfig) -> Policy:
 def seated_policies(
     learner: Policy, seating: Seating, spec: GameSpec, network: ActorCritic | None
 ) -> list[Policy]:
-    """The policies of a seating in the order that its assignments number them: the learner first, chance last."""
+    """Gives the policies of a seating in the order of its assignments: the learner first, chance last."""
     opponents = (build_policy(opponent, spec, network) for opponent in seating.opponents)
     return [learner, *opponents, RandomPolicy(log_probs=False)]

@@ -1,8 +1,8 @@
 """From logits to legal actions.
 
-Sampling is a hot path: in Python, masking and drawing take a fifth of the time of a small network. The native
-core does both in one pass over a row, in which rows with few legal actions cost next to nothing. What a row
-draws depends on that row alone.
+Sampling is a hot path: in Python, masking and drawing take a fifth of the time of a small network. The native core
+does both in one pass over a row. Rows with few legal actions take almost no time. The action of a row depends only
+on that row.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def sample(
     temperature: float = 1.0,
     epsilon: float = 0.0,
 ) -> tuple[IntArray, FloatArray]:
-    """Draw one legal action for each row, by inverse transform of one number in [0, 1) each.
+    """Draws one legal action for each row, by inverse transform of one number in [0, 1).
 
-    The distribution is softmax(logits / temperature) over the legal actions, of which a share ``epsilon``
-    is given up for a uniform one; temperature 0 stands for its limit, the best action (ties shared). Gives
-    the actions [n] and their log-probabilities [n] under exactly that distribution.
+    The distribution is softmax(logits / temperature) over the legal actions, mixed with a share ``epsilon`` of the
+    uniform distribution. Temperature 0 takes the best action; equal ones share the probability. Gives the actions
+    [n] and their log-probabilities [n] under exactly this distribution.
     """
     check_exploration(temperature, epsilon)
     numbers = _checked(logits, legal)
@@ -52,14 +52,14 @@ _NOT_FINITE = (
 
 
 def greedy(logits: Tensor | FloatArray, legal: BoolArray) -> IntArray:
-    """[n]: the legal action with the largest logit in each row, the first one where several share it."""
+    """[n]: the legal action with the largest logit in each row; the first one if several are equal."""
     return sample(logits, legal, np.zeros(len(legal)), temperature=0.0)[0]
 
 
 def masked_log_softmax(logits: Tensor, legal: Tensor) -> Tensor:
-    """Log-probabilities over the legal actions, for learners: differentiable, on any device.
+    """Computes log-probabilities over the legal actions, for learners: differentiable, on any device.
 
-    Illegal actions get a very negative but finite number, so that ``p * log p`` is 0 for them and not NaN.
+    Illegal actions get a very negative but finite number, so ``p * log p`` is 0 for them and not NaN.
     """
     lowest = torch.finfo(logits.dtype).min / 2
     return torch.log_softmax(logits.masked_fill(~legal, lowest), dim=-1)
@@ -67,14 +67,14 @@ def masked_log_softmax(logits: Tensor, legal: Tensor) -> Tensor:
 
 def legal_counts(legal: BoolArray) -> IntArray:
     """[n]: how many actions are legal in each row."""
-    # Adding bytes up in a narrow type is four times as fast as adding booleans.
+    # A sum of bytes in a narrow type is four times as fast as a sum of booleans.
     narrow = np.uint16 if legal.shape[1] <= np.iinfo(np.uint16).max else np.uint32
     counts: IntArray = legal.view(np.uint8).sum(axis=1, dtype=narrow).astype(np.int32)
     return counts
 
 
 def as_tensor(array: Array) -> Tensor:
-    """Without a copy, save for memory that may not be written: torch has no such thing."""
+    """Makes a tensor without a copy. Only read-only memory is copied, which torch does not support."""
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
@@ -88,7 +88,7 @@ def check_exploration(temperature: float, epsilon: float) -> None:
 
 
 def _checked(logits: Tensor | FloatArray, legal: BoolArray) -> FloatArray:
-    """The logits as float32, without a copy where they lie in this machine's memory as that already."""
+    """Gives the logits as float32 in main memory, without a copy if possible."""
     if isinstance(logits, Tensor):
         logits = logits.detach().to("cpu", torch.float32).numpy()
     numbers: FloatArray = np.ascontiguousarray(logits, np.float32)

@@ -1,4 +1,4 @@
-"""The player that looks some plies ahead: by the batch itself where it can, else alpha-beta over copies."""
+"""A player that searches some plies ahead: by the batch itself if it can, else by alpha-beta on copies."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["SearchPlayer", "TreeSearch"]
 
 
 class SearchPlayer:
-    """The best action as far as ``depth`` plies show, drawn by lot where several are equal.
+    """Plays the best action of a search over ``depth`` plies. It chooses at random among equal actions.
 
-    A batch that looks ahead by itself (``LooksAhead``) says what its leaves are worth. In other games only their
-    ends have a worth; a depth that always reaches the end plays perfectly. Log-probabilities are 0: given its key,
-    the choice is certain.
+    A batch with its own look-ahead (``LooksAhead``) values its leaves itself. In other games only finished games
+    have a value, so a search that always reaches the end plays perfectly. Log-probabilities are 0, since the choice
+    is certain given its key.
     """
 
     def __init__(self, depth: int) -> None:
@@ -59,7 +59,7 @@ class SearchPlayer:
         return np.array(chosen, np.int32)
 
     def _depth_at(self, spec: GameSpec, ply: int) -> int:
-        """A game that is truncated is drawn, which is what a leaf is worth: no need to look further."""
+        """A truncated game is a draw, and so is a leaf. So the search need not go beyond the ply limit."""
         return self.depth if spec.max_plies is None else max(1, min(self.depth, spec.max_plies - ply))
 
 
@@ -70,15 +70,15 @@ class _Bound(IntEnum):
 
 
 _Place: TypeAlias = tuple[type[SingleGame], Hashable, int]
-"""The class of a game, the key of a position and the plies that are left there."""
+"""The class of a game, the key of a position, and the remaining depth."""
 
 
 class TreeSearch:
     """Negamax with alpha-beta over copies of a single game of two seats and zero sum.
 
-    A position that goes on at the last ply is worth 0. An end is worth its score, a little more the sooner it
-    comes, so that wins are quick and losses slow. The worth of a position depends on nothing but itself and the
-    plies that are left, so positions with a key are remembered from one decision to the next.
+    An unfinished position at the last ply has value 0. A finished game has its score as value, and a little more if
+    it ends sooner. So wins come early and losses late. The value of a position depends only on itself and the
+    remaining depth, so values of positions with a key are remembered between decisions.
     """
 
     HASTE = 1 / 1024
@@ -87,12 +87,12 @@ class TreeSearch:
     def __init__(self) -> None:
         self._remembered: dict[_Place, tuple[float, _Bound]] = {}
         self.nodes = 0
-        """Positions looked at so far."""
+        """Positions searched so far."""
 
     def choose(self, game: SingleGame, depth: int, key: int) -> int:
-        """The best action for the seat to move."""
+        """Gives the best action for the seat to move."""
         best, best_value = -1, -np.inf
-        # In the order of their lots, an action must beat those before it: the first of the best ones is it.
+        # Actions come in a random order, and the first of the best ones is taken.
         for action in by_lot(legal_actions(game), key):
             value = self._after(game, action, depth, best_value, np.inf)
             if value > best_value:
@@ -100,7 +100,7 @@ class TreeSearch:
         return best
 
     def value(self, game: SingleGame, depth: int, alpha: float = -np.inf, beta: float = np.inf) -> float:
-        """What a position is worth to the seat to move; exact between alpha and beta, else a bound."""
+        """Gives the value of a position for the seat to move: exact between alpha and beta, else a bound."""
         key = game.position_key()
         place = None if key is None else (type(game), key, depth)
         known = self._known(place, alpha, beta)
@@ -115,7 +115,7 @@ class TreeSearch:
         return best
 
     def _after(self, game: SingleGame, action: int, depth: int, alpha: float, beta: float) -> float:
-        """What an action is worth to the seat that takes it."""
+        """Gives the value of an action for the seat that plays it."""
         self.nodes += 1
         seat = game.acting()[0]
         branch = look(game, action, depth)

@@ -1,4 +1,4 @@
-"""Who sits where: the learner in every seat, or in some games against others. Knows no torch."""
+"""Who sits where: the learner in every seat, or in some games against others. Does not import torch."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from keisei.policies.contract import Decision, Policy, Situation
 __all__ = ["Assignment", "OpponentConfig", "PolicyConfig", "Seating", "play"]
 
 Assignment: TypeAlias = NDArray[np.int16]
-"""[rows]: which policy decides for each row; 0 is the learner, k the k-th opponent of a ``Seating``, and the one
+"""[rows]: which policy decides for each row. 0 is the learner, k is the k-th opponent of a ``Seating``. The number
 after the last opponent is chance, which plays openings."""
 
 _ROUNDING = 1e-9
 
 
 class PolicyConfig(Settings):
-    """A policy, and how freely it plays."""
+    """A policy, and how it draws its actions."""
 
     policy: str
     """learner (the weights that are being trained), random, greedy or search:DEPTH."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
-    """Of the distribution that actions are drawn from; 0 takes the best action."""
+    """Temperature of its play; 0 takes the best action."""
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of decisions that are random."""
+    """Share of its decisions that are random."""
 
 
 class OpponentConfig(PolicyConfig):
-    """A policy that the learner meets, and how often."""
+    """A policy that the learner plays against, and how often."""
 
     share: Annotated[float, Field(gt=0, le=1)]
-    """Share of the games in which it takes all seats but one."""
+    """Share of the games in which it plays. It takes all seats but one."""
 
 
 class Seating(Settings):
-    """Who plays against the learner. What the shares leave over, the learner plays against itself."""
+    """Who plays against the learner. In all other games the learner plays against itself."""
 
     opponents: Annotated[tuple[OpponentConfig, ...], Field(max_length=1024)] = ()
     opening_plies: Annotated[int, Field(ge=0, le=1000)] = 0
-    """Games begin with random plies, from none to so many, each number equally often. They show the learner
-    positions that its own play no longer leads to, and nothing is learned from the plies themselves."""
+    """Games begin with 0 to this many random plies, each number equally often. They show the learner positions that its
+    own play no longer reaches. It does not learn from these plies."""
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Seating:
@@ -58,8 +58,8 @@ class Seating(Settings):
         return self
 
     def assign(self, rows: Rows, seed: int, first_game: int, seats: int) -> Assignment:
-        """Which policy decides for each row. A game keeps its opponent from the first ply to the last, and
-        the learner moves on by one seat with each game that is played in a slot of the batch."""
+        """Gives the policy that decides for each row. A game keeps its opponent from the first ply to the last. The
+        learner moves on by one seat with each game of a slot."""
         assignment = np.zeros(len(rows), np.int16)
         game = rows.game.astype(np.int64) + first_game
         if self.opponents:
@@ -73,21 +73,21 @@ class Seating(Settings):
         return assignment
 
     def owners(self, assignment: Assignment) -> Assignment:
-        """Which learner each row belongs to: 0 where the learner decides, -1 where nobody learns from it."""
+        """Gives the owner of each row: 0 where the learner decides, -1 where nobody learns from it."""
         return np.where(assignment == 0, np.int16(0), np.int16(-1))
 
     def _by_share(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The opponent of each game; 0 where the learner plays against itself."""
+        """Gives the opponent of each game; 0 where the learner plays against itself."""
         shares = np.cumsum([opponent.share for opponent in self.opponents])
         if abs(shares[-1] - 1) <= _ROUNDING:
-            shares[-1] = 1  # ten shares of 0.1 leave no game over
+            shares[-1] = 1  # so that ten shares of 0.1 cover all games
         opponent = np.searchsorted(shares, uniforms, side="right") + 1
         opponent[opponent > len(shares)] = 0
         return opponent
 
 
 def play(policies: Sequence[Policy], situation: Situation, assignment: Assignment) -> Decision:
-    """Let each policy decide for its own rows, and put the decisions together in the order of the rows."""
+    """Lets each policy decide for its own rows, and joins the decisions in the order of the rows."""
     if len(assignment) != len(situation.rows):
         raise PolicyError(
             f"{len(situation.rows)} rows must act, and {len(assignment)} were assigned a policy"

@@ -1,1 +1,1 @@
-"""Shows that what we promise holds: the same bits wherever workers run, and nothing lost whatever happens."""
+"""Proofs of what Keisei promises: the same bits wherever workers run, and nothing is lost when they fail."""

@@ -1,7 +1,7 @@
-"""Every slab under a magnifying glass: in its order, once, with its checksum, and with the content it should have.
+"""Checks every slab: its order, that it comes once, its checksum, and its content.
 
-What it should have is found out in a process of its own, where the same tables are played undisturbed: beside the
-manager, so that the check neither holds up the manager nor is held up by it.
+A second process plays the same tables undisturbed and computes the right content. It runs beside the manager, so
+neither delays the other.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from keisei.parallel.parallel_manager import ParallelManager
 from keisei.proving.same_experience import PlannedWeights, Reference, VerifySettings, slab_digest
 
 WAITING_SLABS = 32
-"""Slabs that wait for their check at most; then the run waits too, and memory stays flat."""
+"""The most slabs that wait for their check. Then the run waits too, so memory does not grow."""
 CHECK_SECONDS = 60.0
-"""The longest that one check may take."""
+"""The most seconds of one check."""
 WRONG_CHECKSUM = "a wrong checksum"
 _SAME, _DIFFERENT, _FAILED = b"=", b"!", b"x"
 
@@ -40,15 +40,15 @@ class Findings:
 
     slabs: int = 0
     transitions: int = 0
-    """In slabs that were compared with the reference."""
+    """Transitions in slabs that were compared with the reference."""
     lost: int = 0
-    """Slabs that were ordered and never came."""
+    """Slabs that were ordered and never arrived."""
     duplicated: int = 0
-    """Slabs that came twice."""
+    """Slabs that arrived twice."""
     corrupted: int = 0
-    """Slabs with a wrong checksum, or with other content than the reference."""
+    """Slabs with a wrong checksum, or that differ from the reference."""
     complaints: list[str] = field(default_factory=list)
-    """What was wrong, the first few in words."""
+    """The first few problems, in words."""
 
     def complain(self, text: str) -> None:
         if len(self.complaints) < 10:
@@ -56,7 +56,7 @@ class Findings:
 
 
 class Audit:
-    """Takes all that a manager hands out, and leaves what it finds in ``findings``."""
+    """Checks all slabs of a manager, and reports in ``findings``."""
 
     def __init__(self, manager: ParallelManager, checker: Checker, findings: Findings) -> None:
         self._manager = manager
@@ -69,7 +69,7 @@ class Audit:
         tasks = [(item.record, _fingerprint(item)) for item in in_order]
         for record, digest in tasks:
             while not self._checker.offer(record, digest):
-                # The check is behind. While it catches up, the manager still looks after its workers.
+                # The check is behind. While it catches up, the manager still serves its workers.
                 self._manager.supervisor.pump(0.01)
 
     def _is_next(self, record: SlabRecord) -> bool:
@@ -88,7 +88,7 @@ class Audit:
             self._findings.complain(f"slabs {expected} to {got - 1} of table {table} never came")
 
     def close(self) -> None:
-        """The end: whatever was ordered and has not come is lost, and damage that the manager noticed counts."""
+        """Ends the audit. Ordered slabs that did not arrive are lost, and damage that the manager noticed counts."""
         for table in self._manager.tables:
             self._miss(table.number, self._next.get(table.number, 0), table.next_sequence)
         self._findings.corrupted += self._manager.get_status().drops.corrupted
@@ -99,7 +99,7 @@ def _fingerprint(item: CollectedSlab) -> str:
 
 
 class Checker:
-    """The manager's end of the process that plays slabs again."""
+    """The manager's side of the process that plays slabs again."""
 
     def __init__(self, settings: VerifySettings, findings: Findings) -> None:
         self._findings = findings
@@ -128,7 +128,7 @@ class Checker:
             self._connection.close()
 
     def offer(self, record: SlabRecord, digest: str) -> bool:
-        """False where too many wait already."""
+        """Gives a slab to the process; False if too many wait already."""
         self._take_results(0.0)
         if len(self._waiting) >= WAITING_SLABS:
             return False
@@ -170,11 +170,11 @@ class Checker:
 
 
 def check_slabs(settings: VerifySettings, connection: Connection) -> None:
-    """The main function of the checking process: a record and a digest in, the verdict out."""
+    """The main function of the checking process: it gets a record and a digest, and sends the result."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     if hasattr(os, "nice"):
-        os.nice(5)  # what is measured goes first; the check has time whenever the others wait for it
+        os.nice(5)  # the measured run has priority; the check runs when others wait
     torch.set_num_threads(1)
     try:
         with settings.manager("inline", 1) as manager:

@@ -1,8 +1,8 @@
-"""Trouble from outside: a thread that kills and stops worker processes, and watches how they come back.
+"""Disturbance from outside: a thread that kills and stops worker processes, and measures how they recover.
 
-It does what a person with ``kill -9``, a system out of memory or a frozen machine does, at instants that have
-nothing to do with what the worker is doing. It only paces itself so that there is an end: a worker that never
-gets through a slab before it is hit again would be quarantined, and rightly so.
+It acts like a person with ``kill -9``, a system out of memory or a frozen machine, at times that do not depend on
+the worker's work. It only limits its rate: a worker that never finishes a slab before the next strike would rightly
+be quarantined.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from keisei.parallel.tables import Table
 from keisei.parallel.workers import Worker, WorkerState
 
 TICK = 0.002
-"""Seconds between two looks at the workers: how exactly recovery is timed."""
+"""Seconds between two looks at the workers, which is the precision of recovery times."""
 HITS_ON_ONE_SLAB = 4
-"""A worker or a table is hit so often on the same slab, and then left alone until the slab is played."""
+"""The most strikes on a worker or a table during one slab. Then it is left alone until the slab is played."""
 HEIR_SHARE = 0.5
-"""Share of strikes that fall on a worker that has just been given another's table, where there is one."""
+"""Share of strikes that hit a worker that has just received another's table, if there is one."""
 RUDE_SHARE = 0.1
 """Share of kills that may hit any worker, also one that is just starting to replace another."""
 
 
 @dataclass
 class Toll:
-    """What was done, and how it was borne."""
+    """The strikes, and how workers recovered."""
 
     kills: int = 0
     stops: int = 0
     interrupted: int = 0
     """Kills that hit a successor before its first step."""
     heirs: int = 0
-    """Strikes on a worker that had just been given another's table."""
+    """Strikes on a worker that had just received another's table."""
     recoveries: list[float] = field(default_factory=list)
-    """Seconds from the signal until the successor makes its first step, or is ready where nothing is to be
-    done. For a worker that is stopped while it rests, from its next order on: before, nobody misses it."""
+    """Seconds from the signal until the successor makes its first step, or is ready if there is no work. For a
+    worker that is stopped while it rests, the time counts from its next order."""
 
     @property
     def strikes(self) -> int:
@@ -63,20 +63,20 @@ class Toll:
 
 @dataclass
 class _Blow:
-    """A signal that a worker has got and not yet recovered from."""
+    """A signal from which a worker has not yet recovered."""
 
     handle: WorkerHandle
     since: float
     stopped: bool
-    """SIGSTOP, which the manager only notices when the worker has something to do."""
+    """True for SIGSTOP, which the manager only notices when the worker has work."""
     steps: int | None = None
-    """The steps that its place had made when the successor was first seen."""
+    """The step count of its place when the successor was first seen."""
 
 
 class Disturber:
-    """Strikes workers every so many seconds on average, from entering it until ``cease`` or leaving it.
+    """Strikes workers at a given mean interval, from the start of the ``with`` until ``cease`` or its end.
 
-    It must be left before the manager stops its workers: it looks at their memory.
+    Leave it before the manager stops its workers, since it reads their memory.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Disturber:
         limit: int | None = None,
         seed: int = 0,
     ) -> None:
-        """``stop_share`` of the strikes are SIGSTOP, the others SIGKILL; there are ``limit`` of them at most."""
+        """``stop_share`` of the strikes are SIGSTOP, the others SIGKILL. There are at most ``limit`` strikes."""
         if not hasattr(signal, "SIGSTOP"):
             raise ParallelError("workers are killed and stopped by signals, which this system does not have")
         self._workers, self._tables = workers, tables
@@ -117,12 +117,12 @@ class Disturber:
             self._raise_own_error()
 
     def cease(self) -> None:
-        """No further strikes; those that were dealt are still watched."""
+        """Ends the strikes; recoveries are still measured."""
         self._ceased.set()
 
     @property
     def at_rest(self) -> bool:
-        """True when no further strike will come and every worker has recovered from the last one."""
+        """Whether all strikes are done and every worker has recovered."""
         self._raise_own_error()
         return (self._ceased.is_set() or self._spent) and not self._blows
 
@@ -152,7 +152,7 @@ class Disturber:
         rude = not stop and self._chance.random() < RUDE_SHARE
         victims = [worker for worker in list(self._workers) if self._may_hit(worker, rude)]
         if not victims:
-            # Not at once when somebody has got on: that would always be the same instant of a worker's work.
+            # Not as soon as a worker makes progress: that would always be the same moment of its work.
             self._next_strike = time.monotonic() + self._chance.uniform(0, self._every / 2)
             return
         heirs = [worker for worker in victims if _is_heir(worker)]
@@ -162,19 +162,19 @@ class Disturber:
         self._next_strike = time.monotonic() + self._pause()
 
     def _may_hit(self, worker: Worker, rude: bool) -> bool:
-        """Would the manager, after this strike too, rightly believe that worker and table get on?"""
+        """Whether worker and table may be hit once more without being quarantined."""
         if worker.handle is None or worker.handle.process_id is None:
             return False
         if worker.failures or worker.outside_kills >= HITS_ON_ONE_SLAB or self._table_suffers(worker):
             return False
         blow = self._blows.get(worker.number)
         if rude:
-            # Its successor may be hit, but the one that is already as good as dead would not notice.
+            # Its successor may be hit, but the dying process would not notice.
             return blow is None or worker.handle is not blow.handle
         return blow is None and worker.state is WorkerState.RUNNING
 
     def _table_suffers(self, worker: Worker) -> bool:
-        """Whether what it plays has been hit often, be it in other hands."""
+        """Whether its current table has been hit often, also under other workers."""
         tables = [self._tables[order.table] for order in tuple(worker.orders)[:1]]
         return any(table.failures or table.outside_kills >= HITS_ON_ONE_SLAB for table in tables)
 
@@ -186,7 +186,7 @@ class Disturber:
         try:
             os.kill(handle.process_id, signal.SIGSTOP if stop else signal.SIGKILL)
         except ProcessLookupError:
-            return  # it has died by itself just now
+            return  # it has just died by itself
         if stop:
             self.toll.stops += 1
         else:
@@ -217,5 +217,5 @@ class Disturber:
 
 
 def _is_heir(worker: Worker) -> bool:
-    """Was given games that somebody else had played before, and has not handed them in yet."""
+    """Whether a worker has received another's games and has not handed in a slab of them yet."""
     return any(order.start is Start.LOAD for order in tuple(worker.orders)[:1])

@@ -1,7 +1,7 @@
-"""Is the experience the same, bit for bit, wherever workers run, however many there are, and whatever happens to them?
+"""Is the experience the same, bit for bit, with any backend, any number of workers, and any failures?
 
-``verify`` plays the same rounds inline, in threads and in processes, and compares. ``Reference`` plays single
-slabs of single tables again, for a run whose order nobody knows in advance.
+``verify`` plays the same rounds inline, in threads and in processes, and compares. ``Reference`` plays single slabs
+again, for a run whose order is not known in advance.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Backend = Literal["inline", "thread", "process"]
 BACKENDS: tuple[Backend, ...] = ("inline", "thread", "process")
 
 SLAB_STEPS = 32
-"""Steps of a slab: with a small network some 50 ms, so that workers get on between one kill and the next."""
+"""Steps of a slab: some 50 ms with a small network, so workers make progress between two kills."""
 KILL_EVERY = 0.05
 STOP_SHARE = 0.25
 HANG_SECONDS = 0.2
-"""How soon a stopped worker counts as hung. A step takes a hundredth of it, also on a busy machine."""
+"""Seconds after which a stopped worker counts as hung. A step takes a hundredth of it, also on a busy machine."""
 KEPT_VERSIONS = 8
 
 
@@ -46,17 +46,17 @@ class VerifySettings:
     game: str = DEFAULT_GAME
     tables: int = 5
     games: int = 16
-    """Of each table."""
+    """Games of each table."""
     workers: tuple[int, ...] = (1, 2, 3)
-    """How many play, run by run."""
+    """The numbers of workers to compare."""
     rounds: int = 20
     seed: int = 0
     network: bool = True
     """False plays at random."""
     central: bool = False
-    """One inference in the manager's process for all workers."""
+    """Use one inference in the manager's process for all workers."""
     kills: int = 0
-    """So many workers are killed in one more run."""
+    """The number of workers to kill in one more run."""
     stops: bool = False
     """Stop (SIGSTOP) some of them instead of killing them."""
     hidden_dim: int = 64
@@ -78,15 +78,15 @@ class VerifySettings:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One way to play the rounds, and what came of it."""
+    """One way to play the rounds, and its result."""
 
     name: str
     workers: str
-    """How many played."""
+    """The number of workers."""
     transitions: int
     seconds: float
     digests: tuple[str, ...]
-    """Of each round."""
+    """The digest of each round."""
     toll: Toll | None = None
     restarts: int = 0
 
@@ -99,7 +99,7 @@ class Run:
         return hashlib.blake2b("".join(self.digests).encode(), digest_size=16).hexdigest()
 
     def first_difference(self, other: Run) -> int | None:
-        """The first round, counted from 1, in which two runs differ."""
+        """Gives the first round, counted from 1, in which two runs differ."""
         for number, (ours, theirs) in enumerate(zip(self.digests, other.digests, strict=False), 1):
             if ours != theirs:
                 return number
@@ -109,13 +109,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """All runs; the first one, inline and undisturbed, is what the others are measured by."""
+    """All runs. The first one, inline and undisturbed, is the reference."""
 
     runs: tuple[Run, ...]
 
     @property
     def differences(self) -> dict[str, int]:
-        """By run: the first round that differs from the reference."""
+        """For each run, the first round that differs from the reference."""
         found = {run.title: run.first_difference(self.runs[0]) for run in self.runs[1:]}
         return {name: number for name, number in found.items() if number is not None}
 
@@ -125,12 +125,13 @@ class VerifyReport:
 
 
 Observer = Callable[[str, int, int], None]
-"""Told of a run's name, how far it is, and how far it has to go."""
+"""Called with a run's name, its progress, and its length."""
 
 
 def verify(settings: VerifySettings, observe: Observer = lambda name, done, total: None) -> VerifyReport:
-    """Play the same rounds with each number of workers in each place, and once more while workers come and go. With
-    kills, the disturbed run goes first, since nobody knows how many rounds it takes; the others then play as many."""
+    """Plays the same rounds with each number of workers in each backend, and once more while workers come and go.
+    With kills, the disturbed run comes first, since its number of rounds is not known in advance; the others then
+    play as many."""
     rounds, disturbed = settings.rounds, None
     with torch_threads(1):
         if settings.kills:
@@ -157,7 +158,8 @@ def _play(settings: VerifySettings, backend: Backend, workers: int, rounds: int,
 
 
 def _play_with_changing_crew(settings: VerifySettings, rounds: int, observe: Observer) -> Run:
-    """In processes: a worker comes after a third of the rounds, and the first one leaves after two thirds."""
+    """Plays in processes. A worker is added after a third of the rounds, and the first one is removed after two
+    thirds."""
     name = "crew changes"
     rehearsal = _Rehearsal(settings.manager("process", 2), settings.seed)
     manager = rehearsal.manager
@@ -174,7 +176,7 @@ def _play_with_changing_crew(settings: VerifySettings, rounds: int, observe: Obs
 
 
 def _play_disturbed(settings: VerifySettings, observe: Observer) -> Run:
-    """In processes, round after round, until all kills have been dealt and got over."""
+    """Plays in processes until all kills are done and all workers have recovered."""
     name, workers = "disturbed", max(settings.workers)
     rehearsal = _Rehearsal(settings.manager("process", workers, hang_timeout=HANG_SECONDS), settings.seed)
     manager = rehearsal.manager
@@ -195,7 +197,7 @@ def _play_disturbed(settings: VerifySettings, observe: Observer) -> Run:
 
 
 class _Rehearsal:
-    """Rounds of one manager, with new weights after each."""
+    """Plays rounds with one manager, with new weights after each."""
 
     def __init__(self, manager: ParallelManager, seed: int) -> None:
         self.manager = manager
@@ -217,12 +219,12 @@ class _Rehearsal:
 
 
 class PlannedWeights:
-    """Weights of every version, known in advance: those of a model at first, then those with noise that
-    depends on seed and version alone."""
+    """Weights of every version, known in advance: first those of a model, then with noise that depends only on seed
+    and version."""
 
     FIRST_VERSION = 1
     NOISE = 0.1
-    """Enough for most games to go another way."""
+    """The size of the noise, enough to change most games."""
 
     def __init__(self, model: ActorCritic, seed: int) -> None:
         self._first = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
@@ -241,23 +243,23 @@ class PlannedWeights:
         return tensor + noise * (self.NOISE * tensor.abs().mean())
 
     def publish(self, manager: ParallelManager) -> int:
-        """Give a manager the weights of its next version."""
+        """Gives a manager the weights of its next version."""
         assert manager.model is not None
         manager.model.load_state_dict(self.of(manager.version + 1))
         return manager.sync_model_to_workers()
 
 
 def slab_digest(item: CollectedSlab) -> str:
-    """A fingerprint of one slab: every byte that was written, and which slab it is."""
+    """Computes a digest of one slab: every written byte, and its identity."""
     return Experiences((item,), item.record.version).digest()
 
 
 class Reference:
-    """The tables as they would be had nothing happened to any worker, in this thread. Each slab that was handed in is
-    played again, from what its record says of table, epoch, sequence and weights."""
+    """The undisturbed tables, played in this thread. Each slab is played again from the table, epoch, sequence and
+    weights of its record."""
 
     def __init__(self, manager: ParallelManager, weights: PlannedWeights) -> None:
-        """For a manager of the same settings as the one whose slabs are to be checked; it need not play itself."""
+        """``manager`` has the same settings as the one whose slabs are checked; it need not play."""
         self._weights = weights
         self._versions: OrderedDict[int, ModelSynchronizer] = OrderedDict()
         self._epochs: dict[int, int] = {}
@@ -266,7 +268,7 @@ class Reference:
         self._worker = SelfPlayWorker(manager.plan(0), self._arena, first.reader(), manager)
 
     def digest(self, record: SlabRecord) -> str:
-        """What the digest of this slab should be. Slabs of a table are asked for in their order."""
+        """Gives the right digest of a slab. Slabs of a table must be asked for in their order."""
         begins = self._epochs.get(record.table) != record.epoch
         self._epochs[record.table] = record.epoch
         self._worker.weights = self._at(record.version).reader()

@@ -1,7 +1,7 @@
-"""Does training come to the same weights, bit for bit, wherever workers run, however many there are, and
-however often it is cut short?
+"""Does training end with the same weights, bit for bit, with any backend, any number of workers, and any
+interruptions?
 
-``verify_training`` trains one run in several ways, each from nothing in a directory of its own, and compares.
+``verify_training`` trains one run in several ways, each from nothing in its own directory, and compares.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from keisei.training.trainer import Trainer, TrainResult
 __all__ = ["TrainedRun", "TrainingReport", "small_config", "verify_training"]
 
 TRAINER_KILLS = 3
-"""Each costs the start of a new process, some seconds."""
+"""Kills of the trainer. Each needs a new process, which takes some seconds."""
 HORIZON = 64
-"""Of a small run: an update then lasts long enough for workers to be killed in it."""
+"""The horizon of a small run. An update then lasts long enough to kill workers in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedRun:
-    """One way to train, and what came of it."""
+    """One way to train, and its result."""
 
     name: str
     workers: str
-    """How many played."""
+    """The numbers of workers."""
     updates: int
     transitions: int
     seconds: float
     digest: str
-    """Of the final weights, as ``keisei train --deterministic-digest`` prints it."""
+    """The digest of the final weights, as ``keisei train --deterministic-digest`` prints it."""
     times: int = 0
-    """How often the thing happened that the name tells, such as a stop."""
+    """The number of disturbances, such as stops or kills."""
 
     @property
     def title(self) -> str:
@@ -64,13 +64,13 @@ class TrainedRun:
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """All runs; the first one, inline and undisturbed, is what the others are measured by."""
+    """All runs. The first one, inline and undisturbed, is the reference."""
 
     runs: tuple[TrainedRun, ...]
 
     @property
     def differences(self) -> list[str]:
-        """The runs that came to other weights."""
+        """The runs that ended with other weights."""
         return [run.title for run in self.runs if run.digest != self.runs[0].digest]
 
     @property
@@ -79,7 +79,7 @@ class TrainingReport:
 
 
 def small_config(game: str = DEFAULT_GAME, tables: int = 3, games: int = 16, seed: int = 0) -> TrainConfig:
-    """A run whose updates take a fraction of a second."""
+    """Gives a run whose updates take a fraction of a second."""
     return TrainConfig(
         env=EnvConfig(game=game),
         model=ModelConfig(network="mlp", hidden_dim=64),
@@ -97,9 +97,9 @@ def verify_training(
     kills: int = 4,
     observe: Observer = lambda name, done, total: None,
 ) -> TrainingReport:
-    """Train for so many updates: with each number of workers in each place, and as many threads of the learner; with
-    ``kills`` workers killed; while workers come and go; stopped after each update and resumed with another number of
-    workers; and with the trainer itself killed. ``observe`` is told of each update."""
+    """Trains for some updates in several ways: with each number of workers in each backend, and as many threads of
+    the learner; with ``kills`` workers killed; while workers come and go; stopped after each update and resumed
+    with another number of workers; and with the trainer itself killed. ``observe`` is called after each update."""
     with tempfile.TemporaryDirectory(prefix="keisei-verify-") as root:
         ways = _Ways(_comparable(config, updates), tuple(workers), updates, Path(root), observe)
         runs = [ways.undisturbed(backend, count) for backend in BACKENDS for count in workers]
@@ -113,8 +113,8 @@ def verify_training(
 
 
 def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
-    """The settings, with what every way to train has in common: a length, a checkpoint after each update, and no
-    matches, which have no part in the weights."""
+    """Gives the settings that all ways to train share: a length, a checkpoint after each update, and no matches,
+    since these do not change the weights."""
     if config.asynchronous or config.parallel.scaling == "auto":
         raise ConfigError(
             f"parallel.mode = {config.parallel.mode}, parallel.scaling = {config.parallel.scaling}: only with mode "
@@ -128,7 +128,7 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
 
 
 class _Ways:
-    """The ways to train. Each makes a run of its own below ``root``."""
+    """The ways to train. Each makes its own run below ``root``."""
 
     def __init__(
         self, config: TrainConfig, workers: tuple[int, ...], updates: int, root: Path, observe: Observer
@@ -137,7 +137,7 @@ class _Ways:
         self._observe = observe
         self._chance = random.Random(config.run.seed)
         self._training_seconds = 0.0
-        """Of the last undisturbed run: how soon something must happen to the others."""
+        """Seconds of the last undisturbed run; disturbances of the others come within this time."""
 
     def undisturbed(self, backend: Backend, workers: int) -> TrainedRun:
         title = f"{backend}, {workers}"
@@ -156,7 +156,7 @@ class _Ways:
         return _summary(name, str(workers), result, began, disturbing.killed)
 
     def with_changing_crew(self) -> TrainedRun:
-        """A worker comes after the first update, and the first one leaves after the second."""
+        """Adds a worker after the first update, and removes the first one after the second."""
         name = "crew changes"
         run, config, began = self._begin(name, 2)
 
@@ -170,7 +170,7 @@ class _Ways:
         return _summary(name, "2, 3, 2", trainer.train(), began)
 
     def stopped_after_each_update(self) -> TrainedRun:
-        """Each time it is resumed with another number of workers."""
+        """Stops after each update, and resumes with another number of workers."""
         name = "stopped"
         run, config, began = self._begin(name, self._workers[0])
         stops = 0
@@ -185,7 +185,7 @@ class _Ways:
         return Trainer(run, config, callbacks, interruption).train()
 
     def with_trainer_killed(self) -> TrainedRun:
-        """At random instants, again and again; at last it is left in peace."""
+        """Kills the trainer at random moments, several times; the last one finishes undisturbed."""
         name, latest, workers = (
             "trainer killed",
             2 * self._training_seconds / self._updates,
@@ -211,7 +211,7 @@ class _Ways:
 
 
 def _placed(config: TrainConfig, workers: int, backend: Backend) -> TrainConfig:
-    """The same experiment with so many workers, and as many threads of the learner."""
+    """Gives the same experiment with this many workers, and as many threads of the learner."""
     parallel = config.parallel.model_copy(update={"backend": backend, "num_workers": workers})
     run = config.run.model_copy(update={"learner_threads": workers})
     return config.model_copy(update={"parallel": parallel, "run": run})
@@ -228,7 +228,7 @@ class _Calling(Callback):
 
 
 class _Disturbing(Callback):
-    """Kills workers from the start to the last update; ``stack`` ends it where the training fails before."""
+    """Kills workers from the start to the last update; ``stack`` ends it if the training fails before."""
 
     def __init__(
         self, stack: ExitStack, manager: Callable[[], ParallelManager], kills: int, every: float, seed: int
@@ -260,8 +260,8 @@ def _summary(name: str, workers: str, result: TrainResult, began: float, times: 
 
 
 def _killed(run: RunDirectory, seconds: float) -> bool:
-    """Let a process train a run, and kill it so long after it has begun; False where it was done before."""
-    # A new interpreter: this process has threads by now, and would not bear a fork.
+    """Lets a process train a run, and kills it some time after it has begun; False if it had finished before."""
+    # A new interpreter, since this process has threads, and a fork is not safe.
     context: Any = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_train_apart, args=(run, theirs), name="keisei-trainer")
@@ -293,7 +293,7 @@ def _train_apart(run: RunDirectory, connection: Connection) -> None:
 
 
 class _Telling(Callback):
-    """Says when a trainer in another process has begun."""
+    """Signals that a trainer in another process has begun."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

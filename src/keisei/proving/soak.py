@@ -1,7 +1,7 @@
-"""A long run under fire: real workers are killed, stopped, reset and paused, and every slab is checked.
+"""A long run with disturbances: workers are killed, stopped, reset and paused, and every slab is checked.
 
-Each slab that arrives is compared with the same slab of a table that nothing happened to. Nothing may be lost,
-doubled or different, and nothing may be left behind.
+Each slab is compared with the same slab of an undisturbed table. No slab may be lost, duplicated or different, and
+nothing may be left behind.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Mode = Literal["sync", "async"]
 
 COLLECT_SECONDS = 0.2
 SLABS_A_ROUND = 2
-"""Of each table, in synchronous rounds: enough work for a worker to be at it whenever a signal comes."""
+"""Slabs of each table in a synchronous round: enough that workers are busy when a signal comes."""
 PUBLISH_SHARE = 0.3
 """Share of collections after which the weights change."""
 RESET_SHARE = 0.05
-"""Share of collections after which the games of some table start anew."""
+"""Share of collections after which the games of some tables start over."""
 PAUSE_SHARE = 0.05
-"""Share of collections that some worker does not take part in."""
+"""Share of collections in which some worker is paused."""
 SAMPLE_SECONDS = 0.2
 SETTLE_SECONDS = 30.0
 
@@ -56,16 +56,16 @@ class SoakSettings:
     tables: int = 6
     workers: int = 4
     games: int = 16
-    """Of each table."""
+    """Games of each table."""
     duration: float = 60.0
     kill_every: float = 0.1
     modes: tuple[Mode, ...] = ("sync", "async")
-    """One after the other, each for its share of the time."""
+    """The modes, one after the other, each for its share of the time."""
     seed: int = 0
 
     @property
     def plan(self) -> VerifySettings:
-        """What is played, wherever it is."""
+        """The settings of play, for any backend."""
         return VerifySettings(game=self.game, tables=self.tables, games=self.games, seed=self.seed)
 
     def manager(self, mode: Mode) -> ParallelManager:
@@ -74,21 +74,21 @@ class SoakSettings:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Resident bytes at one moment."""
+    """Resident bytes at one time."""
 
     share: float
-    """Of the run's time."""
+    """Share of the run's time that has passed, 0 … 1."""
     manager: int
     workers: int
 
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What this process has that it did not have before."""
+    """What this process has now and did not have before."""
 
     processes: int
     shared_blocks: int
-    """Shared memory, with a name or without, that is open or mapped."""
+    """Blocks of shared memory that are open or mapped, with or without a name."""
     descriptors: int
 
 
@@ -102,9 +102,9 @@ class SoakReport:
     findings: Findings
     leftovers: Leftovers
     manager_growth: int
-    """Bytes, from a quarter of the time to the end."""
+    """Growth in bytes, from a quarter of the time to the end."""
     worker_growth: int
-    """The same, of all workers together."""
+    """The same, for all workers together."""
     interrupted: bool
 
     @property
@@ -124,7 +124,7 @@ class SoakReport:
 
 
 Observer = Callable[[float, Toll, Findings], None]
-"""Told of the share of the time that has passed, and of what has been done and found."""
+"""Called with the share of the time that has passed, the strikes and the findings."""
 
 
 def soak(
@@ -132,7 +132,7 @@ def soak(
     observe: Observer = lambda share, toll, findings: None,
     interrupted: threading.Event | None = None,
 ) -> SoakReport:
-    """Run, check, and report. Setting ``interrupted`` ends it early, with the report so far."""
+    """Runs, checks, and reports. If ``interrupted`` is set, it ends early with the report so far."""
     interrupted = interrupted or threading.Event()
     _warm_up(settings)
     before = _belongings()
@@ -159,7 +159,7 @@ def soak(
 
 
 class _Ordeal:
-    """The runs of a soak, and what they add up to."""
+    """The runs of a soak, and their sums."""
 
     def __init__(
         self, settings: SoakSettings, began: float, observe: Observer, interrupted: threading.Event
@@ -204,7 +204,7 @@ class _Ordeal:
         )
 
     def _meddle(self, manager: ParallelManager, weights: PlannedWeights) -> None:
-        """What a training run does to its workers, beside what the world does to them."""
+        """Does what a training run does: changes weights, resets games and pauses workers."""
         manager.resume_workers()
         if self._chance.random() < PUBLISH_SHARE:
             weights.publish(manager)
@@ -226,7 +226,8 @@ class _Ordeal:
 
 
 def _settle(manager: ParallelManager, disturber: Disturber, audit: Audit) -> None:
-    """Let everybody recover, take what is still being played, and see that all that was ordered has come."""
+    """Waits until all workers have recovered, takes the remaining slabs, and checks that all ordered slabs have
+    arrived."""
     disturber.cease()
     manager.resume_workers()
     deadline = time.monotonic() + SETTLE_SECONDS
@@ -234,20 +235,20 @@ def _settle(manager: ParallelManager, disturber: Disturber, audit: Audit) -> Non
     while not disturber.at_rest and time.monotonic() < deadline:
         audit.take(manager.collect_experiences(timeout=patience))
     manager.pause_workers()
-    with suppress(NoWorkersError):  # which says that there is nothing more to come
+    with suppress(NoWorkersError):  # which means that nothing more will arrive
         while time.monotonic() < deadline:
             audit.take(manager.collect_experiences(timeout=patience))
     audit.close()
 
 
 def _warm_up(settings: SoakSettings) -> None:
-    """Have what stays for the next manager, such as the fork servers: a soak does not leave those behind."""
+    """Starts what stays for the next manager, such as the fork server, so it does not count as left behind."""
     with replace(settings, workers=1).manager("sync"), Checker(settings.plan, Findings()):
         gc.collect()
 
 
 def _belongings() -> tuple[int, int, int]:
-    """Processes, blocks of shared memory and open files of this process."""
+    """Counts processes, blocks of shared memory and open files of this process."""
     children = len(multiprocessing.active_children())
     folder, maps = Path("/proc/self/fd"), Path("/proc/self/maps")
     opened = [_target(path) for path in folder.iterdir()] if folder.is_dir() else []
@@ -264,7 +265,8 @@ def _target(path: Path) -> str:
 
 
 def _growth(samples: Sequence[Memory]) -> Memory:
-    """From a quarter of the time to the end; of each, the median of a tenth, since workers come and go."""
+    """Computes the growth from a quarter of the time to the end. Both are medians over a tenth of the samples,
+    since workers come and go."""
     early = [sample for sample in samples if 0.2 <= sample.share <= 0.3]
     late = [sample for sample in samples if sample.share >= 0.9]
     if not early or not late:

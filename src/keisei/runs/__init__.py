@@ -1,1 +1,1 @@
-"""A run on disk: its directory, checkpoints, metrics, database and log. Whoever shows runs reads them here."""
+"""A run on disk: its directory, checkpoints, metrics, database and log."""

@@ -1,4 +1,4 @@
-"""The checkpoints of a run: which is the newest whole one, which is best, and which may go.
+"""The checkpoints of a run: which is the newest whole one, which is best, and which can be removed.
 
     checkpoints/
       update-000000040/   the last ``keep``, every milestone, and the best
@@ -6,8 +6,8 @@
       latest -> update-000000050    for people; ``latest()`` trusts nothing but what it has verified
       best -> update-000000040
 
-A checkpoint counts from the moment its directory has its name. What is being written or removed has a name
-that starts with a dot, so a process that is killed leaves only such names, and the next start removes them.
+A checkpoint counts from the moment its directory has its final name. While it is written or removed, its name
+starts with a dot. A process that is killed leaves only such names, and the next start removes them.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ logger = logging.getLogger(__name__)
 REMOVED = ".removed-"
 SET_ASIDE = "set-aside-"
 _LOOKS = 5
-"""How often a reader looks again because the trainer has removed what it was about to read."""
+"""How often a reader tries again when the trainer has just removed a checkpoint."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A whole checkpoint, where it lies, and what was passed over because it is damaged."""
+    """A whole checkpoint, its path, and the damaged ones that were skipped."""
 
     checkpoint: Checkpoint
     path: Path
     skipped: tuple[str, ...] = ()
-    """For each newer one, the message that names the file and what is wrong with it."""
+    """For each skipped one, a message that names the file and the damage."""
 
 
 class CheckpointArchive:
-    """Keeps the last ``keep`` checkpoints, each ``milestone_every``-th update for good, and the best.
+    """Keeps the last ``keep`` checkpoints, every ``milestone_every``-th update, and the best.
 
-    One process writes, the one that holds the run's lock. Others open the store with ``read_only``.
+    Only the process that holds the run's lock writes. Others open the store with ``read_only``.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class CheckpointArchive:
             self._remove_leftovers()
 
     def paths(self) -> list[Path]:
-        """All checkpoints by name, oldest first. None of them has been verified."""
+        """Gives the paths of all checkpoints, oldest first. They are not verified."""
         names = os.listdir(self.directory) if self.directory.is_dir() else []
         ranked = sorted((rank, name) for name in names if (rank := checkpoint_rank(name)))
         return [self.directory / name for _, name in ranked]
 
     def latest(self) -> Found | None:
-        """The newest whole checkpoint; None only where there is no checkpoint at all.
+        """Gives the newest whole checkpoint; None if there is no checkpoint at all.
 
-        Damaged ones are named in the log and passed over. Where none is whole, that is an error: to start from
-        nothing would throw a run away in silence.
+        Damaged ones are logged and skipped. If none is whole, that is an error: to start from nothing would
+        silently lose the run.
         """
         for _ in range(_LOOKS):
             paths = self.paths()
@@ -83,11 +83,11 @@ class CheckpointArchive:
                 break
         raise CheckpointError(
             "\n  ".join([f"none of the {len(paths)} checkpoints in {self.directory} is whole:", *problems])
-            + "\nRestore one from a copy, or start anew with --restart"
+            + "\nRestore one from a copy, or start over with --restart"
         )
 
     def best(self) -> Found | None:
-        """The checkpoint marked as best; None where none is. A damaged one raises ``CheckpointError``."""
+        """Gives the checkpoint marked as best; None if there is none. A damaged one raises ``CheckpointError``."""
         path = self.best_path()
         return None if path is None else Found(load_checkpoint(path), path)
 
@@ -95,21 +95,21 @@ class CheckpointArchive:
         return self._target("best")
 
     def save(self, checkpoint: Checkpoint) -> Path:
-        """Write a checkpoint, and remove those that are no longer needed.
+        """Writes a checkpoint, and removes those that are no longer needed.
 
-        ``CheckpointWriteError`` tells that this one could not be written; the others are as they were.
+        ``CheckpointWriteError`` means that it could not be written; the others do not change.
         """
         self._check_writable()
         path = save_checkpoint(self.directory, checkpoint)
         try:
             replace_link(self.directory / "latest", path.name)
             self._prune(path)
-        except OSError as error:  # the checkpoint itself is safe, so this is no reason to stop
+        except OSError as error:  # the checkpoint itself is safe, so training need not stop
             logger.warning("checkpoint %s is saved, but tidying up after it failed: %s", path, error)
         return path
 
     def mark_best(self, path: Path) -> None:
-        """Let ``best`` point to a checkpoint of this store, in one step."""
+        """Lets ``best`` point to a checkpoint of this store, in one step."""
         self._check_writable()
         if path.name not in {known.name for known in self.paths()}:
             raise CheckpointError(
@@ -121,9 +121,9 @@ class CheckpointArchive:
             raise CheckpointWriteError(f"cannot mark {path} as best: {error.strerror or error}") from error
 
     def rewind(self, update: int) -> list[Path]:
-        """Set aside all checkpoints after ``update``, damaged or not, for a run that goes on from there.
+        """Sets aside all checkpoints after ``update``, damaged or not, for a run that continues from there.
 
-        They are renamed and not deleted: whoever wants can look at them, and delete them by hand.
+        They are renamed, not deleted. A person can look at them and delete them.
         """
         self._check_writable()
         moved = []
@@ -133,7 +133,7 @@ class CheckpointArchive:
                 moved.append(path.rename(self._free(f"{SET_ASIDE}{path.name}")))
         left = self.paths()
         if left:
-            self._prune(left[-1])  # the last process may have been killed before it could
+            self._prune(left[-1])  # the last process may have been killed before it did this
         for name in ("latest", "best"):
             if (self.directory / name).is_symlink() and self._target(name) is None:
                 (self.directory / name).unlink()
@@ -146,16 +146,16 @@ class CheckpointArchive:
             try:
                 return Found(load_checkpoint(path), path, tuple(problems)), problems
             except CheckpointVersionError:
-                # Whole, but of another version of Keisei: an earlier one would lose what was learned since.
+                # Whole, but of another version of Keisei. An earlier checkpoint would lose what was learned since.
                 raise
             except CheckpointError as error:
                 if path.exists():  # otherwise the trainer has just removed it
                     problems.append(str(error))
-                    logger.warning("checkpoint %s is passed over: %s", path.name, error)
+                    logger.warning("checkpoint %s is skipped: %s", path.name, error)
         return None, problems
 
     def _target(self, link: str) -> Path | None:
-        """Where a pointer leads; None where it leads nowhere, or to what is no checkpoint of this store."""
+        """Gives the checkpoint that a link points to; None if it is not one of this store."""
         try:
             path = self.directory / os.readlink(self.directory / link)
         except OSError:
@@ -163,7 +163,7 @@ class CheckpointArchive:
         return path if path in self.paths() else None
 
     def _prune(self, saved: Path) -> None:
-        """Remove what is neither new, nor a milestone, nor best, nor the one just saved."""
+        """Removes old checkpoints, except milestones, the best, and the one just saved."""
         paths = self.paths()
         attempts = {rank[0]: path for path in paths if (rank := checkpoint_rank(path.name))}
         last_attempts = list(attempts.values())
@@ -175,7 +175,7 @@ class CheckpointArchive:
                 self._remove(path)
 
     def _remove(self, path: Path) -> None:
-        """Take away the name first, so that nobody finds a checkpoint with half of its files."""
+        """Renames it first, so that nobody finds a checkpoint with half of its files."""
         removed = path.with_name(f"{REMOVED}{path.name}")
         shutil.rmtree(removed, ignore_errors=True)
         path.rename(removed)

@@ -1,13 +1,13 @@
-"""A checkpoint on disk: a directory that is written to one side, brought to the disk, and renamed.
+"""A checkpoint on disk: a directory that is written under another name, flushed to the disk, and renamed.
 
     update-000000042/
       manifest.json           format, game, counters, and size and SHA-256 of each file below
       model.safetensors       one file for each group of tensors
       optimizer.safetensors
-      blobs.safetensors       bytes, such as the games of each worker
+      blobs.safetensors       bytes, such as the games of each table
 
-The manifest carries a digest of itself, so a flipped bit anywhere is found. Nothing here is a pickle: a hostile
-checkpoint can be refused but not run.
+The manifest has a digest of itself, so any flipped bit is detected. Nothing here is a pickle, so a hostile
+checkpoint cannot run code.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORMAT = "keisei-checkpoint"
 VERSION = 1
 MANIFEST = "manifest.json"
 PARTIAL = ".partial-"
-"""How the name of a checkpoint starts while it is being written."""
+"""The prefix of a checkpoint's name while it is being written."""
 
 _BLOBS = "blobs"
 _GROUP = re.compile(r"[a-z][a-z0-9_]*")
@@ -47,29 +47,29 @@ _NAME = re.compile(r"update-(\d{9,})(?:-(\d+))?")
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What one part of a run, such as its learner, needs in order to go on."""
+    """The saved state of one part of a run, such as its learner."""
 
     tensors: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
-    """Groups of named tensors; each group becomes a file of the checkpoint."""
+    """Groups of named tensors. Each group becomes a file of the checkpoint."""
     document: Json = None
-    """Whatever else JSON can say."""
+    """Other data as JSON."""
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """All that a run needs to go on. What is saved is what is loaded, to the bit."""
+    """All that a run needs to continue. Saving and loading keep every bit."""
 
     game: str
     counters: Mapping[str, int | float]
-    """Numbers that count up; ``update`` must be among them, and names the checkpoint."""
+    """Counters of the run. ``update`` is required, and names the checkpoint."""
     tensors: Mapping[str, Mapping[str, Tensor]]
-    """Groups of named tensors, such as ``model`` and ``optimizer``; each becomes a file."""
+    """Groups of named tensors, such as ``model`` and ``optimizer``. Each becomes a file."""
     blobs: Mapping[str, bytes] = field(default_factory=dict)
-    """Plain bytes, such as the saved games of each worker."""
+    """Plain bytes, such as the saved games of each table."""
     documents: Mapping[str, Json] = field(default_factory=dict)
-    """Whatever else JSON can say, such as an optimiser's settings."""
+    """Other data as JSON, such as an optimiser's settings."""
     config_digest: str = ""
-    """Of the configuration it was trained with."""
+    """The digest of the configuration it was trained with."""
     created: str = ""
     """When it was saved, in ISO 8601 and UTC; saving sets it."""
 
@@ -94,10 +94,10 @@ class Checkpoint:
 
 
 def save_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint below ``directory`` and give its path. It is there as a whole or not at all.
+    """Writes a checkpoint below ``directory`` and returns its path. It exists as a whole or not at all.
 
-    Where the disk is full, or refuses otherwise, ``CheckpointWriteError`` is raised, nothing is left of the
-    attempt, and every earlier checkpoint is as it was.
+    If it cannot be written, for example because the disk is full, ``CheckpointWriteError`` is raised. The attempt
+    leaves no files, and earlier checkpoints do not change.
     """
     contents = _serialised(checkpoint)
     contents[MANIFEST] = _manifest(checkpoint, contents)
@@ -112,7 +112,7 @@ def save_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
         os.rename(partial, path)
         sync_directory(directory)
     except OSError as error:
-        for attempt in (partial, path):  # the name was free, so whatever is there now is of this attempt
+        for attempt in (partial, path):  # the name was free, so these files are from this attempt
             shutil.rmtree(attempt, ignore_errors=True)
         size = sum(map(len, contents.values()))
         raise CheckpointWriteError(
@@ -123,7 +123,7 @@ def save_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint and verify every byte of it; ``CheckpointError`` names the file and what is wrong."""
+    """Reads a checkpoint and verifies every byte. ``CheckpointError`` names the file and the damage."""
     manifest = _verified_manifest(path / MANIFEST)
     contents = {name: _verified_file(path / name, entry) for name, entry in _files(path, manifest).items()}
     try:
@@ -144,18 +144,19 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def checkpoint_name(update: int) -> str:
-    """What the checkpoint of an update is called, and the player that its weights are."""
+    """Gives the name of an update's checkpoint, which is also the name of its player."""
     return f"update-{update:09d}"
 
 
 def checkpoint_rank(name: str) -> tuple[int, int] | None:
-    """Where the name of a checkpoint stands among others, by update and attempt; None for any other name."""
+    """Gives the sort key of a checkpoint's name, (update, attempt); None for any other name."""
     match = _NAME.fullmatch(name)
     return (int(match[1]), int(match[2] or 0)) if match else None
 
 
 def _free_name(directory: Path, update: int) -> str:
-    """A second checkpoint of one update gets a name of its own, for directories cannot be exchanged in one step."""
+    """Gives a free name. A second checkpoint of one update gets another name, since directories cannot be exchanged
+    in one step."""
     ranks = map(checkpoint_rank, os.listdir(directory)) if directory.is_dir() else ()
     attempt = max((rank[1] + 1 for rank in ranks if rank and rank[0] == update), default=0)
     return checkpoint_name(update) + (f"-{attempt}" if attempt else "")
@@ -174,7 +175,7 @@ def _serialised(checkpoint: Checkpoint) -> dict[str, bytes]:
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """A copy in main memory that shares nothing, since the format has no word for views and tied weights."""
+    """Makes an independent copy in main memory, since the format does not support views and tied weights."""
     return tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format)
 
 
@@ -196,7 +197,7 @@ def _manifest(checkpoint: Checkpoint, contents: Mapping[str, bytes]) -> bytes:
 
 
 def _sealed(manifest: Mapping[str, Json]) -> bytes:
-    """The manifest as text, with the digest of the rest as its last entry."""
+    """Gives the manifest as text, with the digest of the rest as its last entry."""
     digest = sha256(_text(manifest)).hexdigest()
     return _text({**manifest, "sha256": digest})
 
@@ -229,7 +230,7 @@ def _verified_manifest(path: Path) -> dict[str, Json]:
 
 
 def _files(path: Path, manifest: Mapping[str, Json]) -> dict[str, Mapping[str, Json]]:
-    """The files that a manifest lists. Only plain names are taken: a manifest may not point outside."""
+    """Gives the files that a manifest lists. Only plain names are allowed, so it cannot point outside."""
     files = manifest.get("files")
     if not isinstance(files, dict) or f"{_BLOBS}.safetensors" not in files:
         raise CheckpointError(f"{path / MANIFEST} lists no files; it was not written by Keisei")

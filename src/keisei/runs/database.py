@@ -1,8 +1,8 @@
-"""``run.db``: what happened in a run, in SQLite, for everything that shows it.
+"""``run.db``: the history of a run in SQLite.
 
-One process writes, in one transaction for each update; any number read meanwhile (write-ahead log), and each
-reader sees whole updates only. Every row knows its update, so that ``rewind`` can take back what a resumed run
-is going to do again.
+One process writes, in one transaction for each update. Any number of processes read meanwhile (write-ahead log),
+and each reader sees only whole updates. Every row has its update, so ``rewind`` can delete what a resumed run does
+again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from keisei.runs.rows import (
 )
 
 SCHEMA_VERSION = 1
-APPLICATION_ID = 0x4B45_4953  # "KEIS": tells our database from anybody else's
+APPLICATION_ID = 0x4B45_4953  # "KEIS": marks a database of Keisei
 
 _SCHEMA = """
 CREATE TABLE metrics (
@@ -69,11 +69,11 @@ _TABLE_OF = {
     WorkerEventRow: "worker_events",
 }
 _WAIT_SECONDS = 30.0
-"""How long one process waits for another's transaction; those of the trainer take milliseconds."""
+"""How many seconds a process waits for another's transaction. Those of the trainer take milliseconds."""
 
 
 class RunDatabase:
-    """A run's database. ``read_only`` is for everybody but the trainer; close it, or use it in a ``with``."""
+    """A run's database. All but the trainer open it with ``read_only``. Close it, or use it in a ``with``."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
@@ -87,7 +87,7 @@ class RunDatabase:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """All that is added inside is written in one transaction, or not at all. Batches may be nested."""
+        """Writes all that is added inside in one transaction, or not at all. Batches may be nested."""
         if self._in_batch():
             yield
             return
@@ -98,14 +98,14 @@ class RunDatabase:
             with self._errors():
                 self._connection.execute("COMMIT")
         except BaseException:
-            if self._in_batch():  # some errors, such as a full disk, have rolled back already
+            if self._in_batch():  # SQLite rolls back by itself after some errors, such as a full disk
                 self._connection.execute("ROLLBACK")
             raise
 
     def add_metrics(
         self, update: int, step: int, values: Mapping[str, float], at: float | None = None
     ) -> None:
-        """The numbers of one update; a number that is already there for it is replaced. NaN is kept as NULL."""
+        """Adds the numbers of one update. Existing numbers are replaced, and NaN is stored as NULL."""
         now = time.time() if at is None else at
         rows = [(name, update, step, now, float(value)) for name, value in values.items()]
         self._write_many("INSERT OR REPLACE INTO metrics VALUES (?, ?, ?, ?, ?)", rows)
@@ -123,7 +123,7 @@ class RunDatabase:
         self._add(WorkerEventRow, [row])
 
     def rewind(self, update: int) -> int:
-        """Take back everything after ``update``, which a resumed run does again. Gives the number of rows."""
+        """Deletes everything after ``update``, which a resumed run does again. Returns the number of rows."""
         with self.batch(), self._errors():
             deletions = [
                 self._connection.execute(f'DELETE FROM {table} WHERE "update" > ?', (update,))
@@ -135,7 +135,7 @@ class RunDatabase:
         return [str(name) for (name,) in self._select("SELECT DISTINCT name FROM metrics ORDER BY name")]
 
     def metric(self, name: str, after_update: int = -1) -> list[MetricPoint]:
-        """One curve, in the order of updates; ``after_update`` asks for what is new since then."""
+        """Gives one curve in the order of updates, only those after ``after_update``."""
         query = 'SELECT "update", step, time, value FROM metrics WHERE name = ? AND "update" > ? ORDER BY "update"'
         return [
             MetricPoint(update, step, at, math.nan if value is None else value)
@@ -143,37 +143,37 @@ class RunDatabase:
         ]
 
     def latest_metrics(self) -> dict[str, float]:
-        """All numbers of the last update."""
+        """Gives all numbers of the last update."""
         query = 'SELECT name, value FROM metrics WHERE "update" = (SELECT MAX("update") FROM metrics)'
         return {name: math.nan if value is None else value for name, value in self._select(query)}
 
     def progress(self) -> Progress | None:
-        """How far the run has come; None before its first update."""
+        """Gives the progress of the run; None before its first update."""
         rows = self._select('SELECT "update", step, time FROM metrics ORDER BY "update" DESC LIMIT 1')
         return Progress(*rows[0]) if rows else None
 
     def evaluations(self, opponent: str | None = None) -> list[EvaluationRow]:
-        """Matches in the order of updates, against all opponents or against one."""
+        """Gives the matches in the order of updates, against all opponents or against one."""
         rest = 'WHERE ? IS NULL OR opponent = ? ORDER BY "update", player, opponent'
         return self._rows(EvaluationRow, rest, opponent, opponent)
 
     def evaluated_step(self) -> int:
-        """The transitions after which the last evaluation was finished; 0 before the first. Its scores among the
-        metrics are written when all its matches are played and the best is judged."""
+        """Gives the number of transitions at the last finished evaluation; 0 before the first. An evaluation is
+        finished when its scores are among the metrics."""
         query = "SELECT MAX(step) FROM metrics WHERE name LIKE ?"
         return int(self._select(query, EVALUATION + "%")[0][0] or 0)
 
     def games(self, limit: int = 100) -> list[GameRow]:
-        """The last games, newest first."""
+        """Gives the last games, newest first."""
         return self._rows(GameRow, "ORDER BY id DESC LIMIT ?", limit)
 
     def ratings(self) -> list[RatingRow]:
-        """The newest rating of each player, best first."""
+        """Gives the newest rating of each player, best first."""
         newest = 'SELECT player, MAX("update") FROM ratings GROUP BY player'
         return self._rows(RatingRow, f'WHERE (player, "update") IN ({newest}) ORDER BY rating DESC, player')
 
     def worker_events(self, limit: int = 100) -> list[WorkerEventRow]:
-        """The last events, newest first."""
+        """Gives the last events, newest first."""
         return self._rows(WorkerEventRow, "ORDER BY id DESC LIMIT ?", limit)
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ class RunDatabase:
         return self._connection.in_transaction
 
     def _prepare(self, read_only: bool) -> None:
-        """Make the tables of a new database, and refuse one that is not ours or too new."""
+        """Creates the tables of a new database. A foreign or newer database is refused."""
         ((version,),) = self._select("PRAGMA user_version")
         ((application,),) = self._select("PRAGMA application_id")
         ((tables,),) = self._select("SELECT COUNT(*) FROM sqlite_master")
@@ -235,7 +235,7 @@ class RunDatabase:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Say in our words what SQLite says in its own."""
+        """Turns SQLite's errors into ``RunDatabaseError``."""
         try:
             yield
         except sqlite3.Error as error:
@@ -250,7 +250,7 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     try:
         if not read_only:
             connection.execute("PRAGMA journal_mode = WAL")
-            # Whatever kills the process, the database is whole; only a power cut may take the last updates with it.
+            # If the process is killed, the database stays whole. Only a power cut may lose the last updates.
             connection.execute("PRAGMA synchronous = NORMAL")
     except BaseException:
         connection.close()
@@ -265,7 +265,9 @@ def _columns(cls: type[object]) -> str:
 def _way_out(error: sqlite3.Error) -> str:
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return "It is damaged: move it aside, and the run goes on with a new one; checkpoints are not touched"
+        return (
+            "It is damaged: move it aside, and the run continues with a new one; checkpoints are not touched"
+        )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
         return "The disk is full or failing; what was written before is whole"
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):

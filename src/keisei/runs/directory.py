@@ -1,16 +1,16 @@
-"""The directory of a run: what lies where, who may write there, and how the run is doing.
+"""The directory of a run: its files, its lock, and its state.
 
     runs/NAME/
       config.yaml      the resolved configuration
       state.json       running, finished, interrupted or failed
-      checkpoints/     see ``checkpoint_store``
-      run.db           metrics, games, ratings, worker events; see ``run_database``
-      log.jsonl        one JSON table a line
+      checkpoints/     see ``runs.archive``
+      run.db           metrics, games, ratings, worker events; see ``runs.database``
+      log.jsonl        one JSON object per line
       tensorboard/     event files
       games/           records of games
       lock             the process that trains it now
 
-Nothing here is overwritten without a word: a name that is taken is an error that tells the choices.
+No run is overwritten silently. If the name exists, an error lists the choices.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Existing = Literal["refuse", "restart", "overwrite"]
 
 
 class RunState(Enum):
-    """How a run stands."""
+    """The state of a run."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -74,9 +74,9 @@ class RunDirectory:
     def create(
         cls, root: Path, name: str, config: Mapping[str, Any] | Settings, existing: Existing = "refuse"
     ) -> RunDirectory:
-        """Make ``root/name``. Where it exists: ``restart`` moves the old run aside, ``overwrite`` deletes it.
+        """Creates ``root/name``. If it exists, ``restart`` moves the old run aside and ``overwrite`` deletes it.
 
-        The directory appears as a whole, with its configuration in it, or not at all.
+        The directory appears as a whole, with its configuration, or not at all.
         """
         check_run_name(name)
         path = root / name
@@ -87,7 +87,7 @@ class RunDirectory:
         partial = root / f".partial-{name}-{os.getpid()}"
         try:
             _lay_out(partial, text)
-            os.rename(partial, path)  # fails where somebody else has made the run in the meantime
+            os.rename(partial, path)  # fails if another process has created the run meanwhile
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
@@ -98,7 +98,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """Open a run that exists, to go on with it or to read it."""
+        """Opens an existing run."""
         if not (path / CONFIG).is_file():
             near = [run.name for run in list_runs(path.parent)]
             known = f"; the runs in {path.parent} are {', '.join(near)}" if near else ""
@@ -130,11 +130,11 @@ class RunDirectory:
         return self.path / "games"
 
     def lock(self) -> RunLock:
-        """Hold the run for this process. Whoever writes into it does this first."""
+        """Takes the lock of the run. A process that writes into the run needs it."""
         return RunLock(self.path / LOCK)
 
     def config(self) -> dict[str, Any]:
-        """The resolved configuration, as it was written."""
+        """Reads the resolved configuration."""
         path = self.path / CONFIG
         try:
             config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -147,7 +147,7 @@ class RunDirectory:
         return config
 
     def change_config(self, config: Mapping[str, Any] | Settings) -> None:
-        """Write another configuration, as ``--set`` asks on a resumed run. The old one stays as config.1.yaml …"""
+        """Writes another configuration, for ``--set`` on a resumed run. The old one is kept as config.1.yaml …"""
         text = _config_text(config)
         current = (self.path / CONFIG).read_bytes()
         if text == current:
@@ -161,7 +161,7 @@ class RunDirectory:
         replace_file(self.path / STATE, (json.dumps(document) + "\n").encode())
 
     def status(self) -> RunStatus:
-        """How the run stands. A run whose trainer is gone without a word was interrupted, whatever it said last."""
+        """Gives the state of the run. If it says running but its trainer has ended, it was interrupted."""
         owner = lock_owner(self.path / LOCK)
         try:
             document = json.loads((self.path / STATE).read_bytes())
@@ -173,12 +173,12 @@ class RunDirectory:
         if owner is not None:
             return RunStatus(RunState.RUNNING, owner.since, str(owner))
         if status.state is RunState.RUNNING:
-            return RunStatus(RunState.INTERRUPTED, status.since, "the trainer ended without a word")
+            return RunStatus(RunState.INTERRUPTED, status.since, "the trainer ended unexpectedly")
         return status
 
 
 def list_runs(root: Path) -> list[RunDirectory]:
-    """All runs below a directory, by name. One that is damaged is listed too; its ``status`` tells."""
+    """Lists all runs below a directory, by name. Damaged ones are listed too; their ``status`` says so."""
     if not root.is_dir():
         return []
     return [RunDirectory(path) for path in sorted(root.iterdir()) if _is_run(path)]
@@ -193,7 +193,7 @@ def check_run_name(name: str) -> None:
 
 
 def config_digest(config: Mapping[str, Any] | Settings) -> str:
-    """SHA-256 of a configuration; the order of its keys does not matter."""
+    """Computes the SHA-256 of a configuration. The order of its keys does not matter."""
     return sha256(json.dumps(_plain(config), sort_keys=True).encode()).hexdigest()
 
 
@@ -206,7 +206,7 @@ def _plain(config: Mapping[str, Any] | Settings) -> dict[str, Any]:
 
 
 def _config_text(config: Mapping[str, Any] | Settings) -> bytes:
-    """The configuration as YAML that reads back as the same configuration."""
+    """Writes the configuration as YAML, which can be read back unchanged."""
     plain = _plain(config)
     try:
         text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
@@ -229,7 +229,8 @@ def _lay_out(path: Path, config: bytes) -> None:
 
 
 def _make_way(path: Path, existing: Existing) -> None:
-    """Move an old run aside or away, as asked; never one that is being trained, and never what is no run."""
+    """Moves an old run aside or deletes it. It refuses a run that is being trained, and directories that are not
+    runs."""
     if not _is_run(path):
         if path.is_dir() and not os.listdir(path):
             return
@@ -246,8 +247,8 @@ def _make_way(path: Path, existing: Existing) -> None:
 
 def _exists(path: Path) -> RunExistsError:
     return RunExistsError(
-        f"run {path} exists. Go on with it: keisei train {path}; begin anew and keep it under another name: --restart; "
-        f"delete it and begin anew: --overwrite; or choose another --name"
+        f"run {path} exists. Continue it: keisei train {path}; start over and keep it under another name: --restart; "
+        f"delete it and start over: --overwrite; or choose another --name"
     )
 
 

@@ -1,7 +1,7 @@
-"""Files that are either all there or not there at all, whenever the process or the machine stops.
+"""Files that are complete or do not exist, whenever the process or the machine stops.
 
-New content is written beside the old, brought to the disk, and renamed into place: a rename is atomic, so a
-reader sees the old or the new and never half of one.
+New content is written beside the old, flushed to the disk, and renamed. A rename is atomic, so a reader sees the
+old or the new content, never a part.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Write a file that must not exist yet, and wait until it is on the disk."""
+    """Writes a file that must not exist yet, and waits until it is on the disk."""
     with open(path, "xb") as file:
         file.write(content)
         file.flush()
@@ -19,7 +19,7 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until the names in a directory are on the disk; without it, a rename may be lost with the power."""
+    """Waits until the names in a directory are on the disk. Otherwise a power cut may lose a rename."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -28,7 +28,7 @@ def sync_directory(path: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Give a file new content in one step. What a crash leaves behind is overwritten by the next call."""
+    """Replaces the content of a file in one step. The next call overwrites what a crash leaves behind."""
     partial = path.with_name(f".partial-{path.name}")
     try:
         partial.unlink(missing_ok=True)
@@ -41,7 +41,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def replace_link(link: Path, target: str) -> None:
-    """Let a symbolic link point elsewhere in one step; it is never missing in between."""
+    """Changes a symbolic link in one step; it is never missing in between."""
     partial = link.with_name(f".partial-{link.name}")
     partial.unlink(missing_ok=True)
     partial.symlink_to(target)
@@ -50,9 +50,9 @@ def replace_link(link: Path, target: str) -> None:
 
 
 class AppendFile:
-    """A file that grows at its end, by whole pieces only: where the disk is full, half a piece is taken back.
+    """A file to which only whole pieces are appended. If the disk is full, a partial piece is removed.
 
-    Pieces are not brought to the disk one by one: they outlive the process, but perhaps not a power cut.
+    Pieces are not flushed to the disk one by one. They survive the process, but perhaps not a power cut.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What JSON can hold, and what it would change in silence."""
+"""Values that JSON can hold, and checks for those that it would change silently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Js
 
 
 def check_json(what: str, value: Json, where: str = "") -> None:
-    """Refuse what would not come back as it was, such as tuples, keys that are numbers, and NaN."""
+    """Refuses values that JSON would change, such as tuples, keys that are numbers, and NaN."""
     if (
         value is None
         or isinstance(value, str | bool | int)
@@ -33,7 +33,7 @@ def check_json(what: str, value: Json, where: str = "") -> None:
 
 
 def finite(value: Json) -> Json:
-    """The same with null for NaN and infinity, for which JSON has no word."""
+    """Replaces NaN and infinity by null, since JSON does not have them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""One trainer at a time: a file that says which process holds a run, and how to tell that it is gone.
+"""The lock of a run: a file with the process that trains it, and a check whether that process has ended.
 
-A number of a process is used again after its end, and after a restart of the machine all of them are. So the
-owner is known by its number, its start time and the machine's current boot; a lock whose owner is gone, by
-kill -9 or with the power, is taken over without a question.
+Process numbers are used again, and after a reboot all of them are. So the owner is identified by its number, its
+start time and the current boot of the machine. A lock whose owner has ended, by kill -9 or a power cut, is taken
+over.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from keisei.errors import RunLockedError
 
 @dataclass(frozen=True)
 class Owner:
-    """A process, so described that no other one is mistaken for it."""
+    """A process, described so that it cannot be confused with another."""
 
     pid: int
     started: str
-    """Its start time in ticks since boot; empty where the system does not tell."""
+    """Its start time in ticks since boot; empty if the system does not provide it."""
     host: str
     boot: str
-    """The machine's boot; empty where the system does not tell."""
+    """The ID of the machine's boot; empty if the system does not provide it."""
     namespace: str
-    """The space in which the number counts: containers on one machine have different ones."""
+    """The PID namespace; containers on one machine have different ones."""
     since: str
     """When it took the lock, for the message."""
 
@@ -49,7 +49,7 @@ class Owner:
         )
 
     def is_gone(self) -> bool:
-        """Whether the owner has certainly ended. Of a process elsewhere nothing is certain."""
+        """Whether the owner has certainly ended. A process on another machine cannot be checked."""
         here = Owner.this_process()
         if self.host != here.host:
             return False
@@ -67,8 +67,8 @@ class Owner:
 class RunLock:
     """Holds a run for this process until ``release``; also a context manager.
 
-    The file stays when the lock is released, empty: a file that is removed while another process waits for it
-    would let two processes hold "the" lock.
+    The file stays, empty, when the lock is released. If it were removed while another process waits for it, two
+    processes could hold the lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,7 +85,7 @@ class RunLock:
         self._held = True
 
     def release(self) -> None:
-        """Give the run free. Does nothing when that has been done, or in a child process."""
+        """Releases the lock. Does nothing if it is already released, or in a child process."""
         if not self._held or self._owner.pid != os.getpid():
             return
         self._held = False
@@ -103,7 +103,7 @@ class RunLock:
 
 
 def lock_owner(path: Path) -> Owner | None:
-    """Who holds a run now; None where nobody does, or where the holder is gone."""
+    """Gives the process that holds a run; None if there is none, or if it has ended."""
     try:
         owner = _parse(path.read_bytes())
     except OSError:
@@ -113,7 +113,7 @@ def lock_owner(path: Path) -> Owner | None:
 
 @contextmanager
 def _exclusive(path: Path) -> Iterator[int]:
-    """The file, for the moment in which it is read and changed. The kernel ends this with the process."""
+    """Opens the file and locks it while it is read and changed. The kernel releases this lock if the process ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -127,7 +127,7 @@ def _read(descriptor: int) -> Owner | None:
 
 
 def _parse(content: bytes) -> Owner | None:
-    """An owner is written in one go; whatever cannot be read was cut short with the machine's power."""
+    """Reads an owner. A file that cannot be read was cut short by a power cut, and counts as free."""
     try:
         return Owner(**json.loads(content))
     except (ValueError, TypeError):
@@ -141,14 +141,14 @@ def _write(descriptor: int, text: str) -> None:
 
 
 def _start_time(pid: int) -> str | None:
-    """When a process was started; None where there is none, and "" where the system does not say."""
+    """Gives the start time of a process; None if it does not exist, and "" if the system does not provide it."""
     if not Path("/proc/self/stat").exists():
         return "" if _answers(pid) else None
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The second field is the name in brackets, and may hold blanks and brackets itself.
+    # The second field is the name in brackets, and may itself contain spaces and brackets.
     fields = stat.rpartition(")")[2].split()
     state, started = fields[0], fields[19]
     return None if state in "ZX" else started

@@ -1,7 +1,7 @@
-"""``log.jsonl``: one JSON table a line, for people with ``jq`` and for programs.
+"""``log.jsonl``: one JSON object per line, for ``jq`` and other programs.
 
-A line is written whole or not at all: what a full disk or a kill has cut short is taken back or closed off, so
-that every other line stays readable.
+A line is written whole or not at all. A line that a full disk or a kill has cut short is removed or ended, so that
+every other line stays readable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RunLog:
         self.write_lines([line_of(event, fields)])
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
-        """All lines or none of them; ``OSError`` where the disk is full."""
+        """Writes all lines or none of them; raises ``OSError`` if the disk is full."""
         self._file.append(b"".join(lines))
 
     def close(self) -> None:
@@ -37,13 +37,13 @@ class RunLog:
 
 
 class RunLogHandler(logging.Handler):
-    """Sends Python's log records to a run's log, such as the name of a damaged checkpoint."""
+    """Writes Python's log records to a run's log."""
 
     def __init__(self, log: RunLog, level: int = logging.INFO) -> None:
         super().__init__(level)
         self._log = log
         self.dropped = 0
-        """Records that a full disk has kept out of the file."""
+        """The number of records that could not be written."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -60,14 +60,14 @@ class RunLogHandler(logging.Handler):
 
 
 def line_of(event: str, fields: Mapping[str, Json]) -> bytes:
-    """A line of the log. NaN and infinity, for which JSON has no word, become null."""
+    """Makes a line of the log. NaN and infinity become null, since JSON does not have them."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     document = {"time": now, "event": event, **{name: finite(value) for name, value in fields.items()}}
     return (json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a log; a line that a kill has cut short is left out."""
+    """Reads the lines of a log. A line that a kill has cut short is left out."""
     with open(path, "rb") as file:
         for line in file:
             try:

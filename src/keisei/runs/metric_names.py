@@ -1,6 +1,6 @@
-"""The names of all numbers that the trainer writes, each with its meaning. No other file spells them.
+"""The names and meanings of all metrics. No other file spells them.
 
-Names are those that users of Stable-Baselines3 know, with ``selfplay/`` and ``perf/`` beside them.
+The names are those of Stable-Baselines3, with ``selfplay/`` and ``perf/`` added.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENTROPY_LOSS = _named("train/entropy_loss", "minus the entropy of the policy")
 APPROX_KL = _named("train/approx_kl", "how far the policy moved in the update")
 CLIP_FRACTION = _named("train/clip_fraction", "share of decisions whose probability ratio was clipped")
 EXPLAINED_VARIANCE = _named(
-    "train/explained_variance", "share of the returns' variance that the values foretell"
+    "train/explained_variance", "share of the returns' variance that the values predict"
 )
 LEARNING_RATE = _named("train/learning_rate", "step size of the optimiser")
 GRADIENT_STEPS = _named("train/gradient_steps", "steps of the optimiser in the update")
@@ -54,9 +54,9 @@ TAGS: Mapping[str, str] = MappingProxyType(_meanings)
 """The meaning of each name. Callbacks may add others of the form section/name."""
 
 EVALUATION = "evaluation/"
-"""What the scores of matches begin with; the opponent's name comes after it."""
+"""The prefix of match scores; the opponent's name follows."""
 
 
 def of_owner(name: str, owner: int) -> str:
-    """The name of one owner's number, where several learn: ``train/loss`` of owner 2 is ``agent-2/loss``."""
+    """Gives the name of a metric for one of several owners: ``train/loss`` of owner 2 is ``agent-2/loss``."""
     return f"agent-{owner}/{name.removeprefix('train/')}"

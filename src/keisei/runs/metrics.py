@@ -1,7 +1,8 @@
-"""The numbers of each update, sent to everywhere they are looked for: ``run.db``, TensorBoard and the log.
+"""Writes the numbers of each update to ``run.db``, TensorBoard and the log.
 
-A place that cannot be written to, as when the disk is full, does not stop the training: what it misses is kept for
-later up to a bound, what exceeds the bound is counted, and both are told. ``metric_names`` says what is written.
+If one of them cannot be written, for example because the disk is full, training continues. Its numbers are kept for
+later, up to a limit. Numbers beyond the limit are dropped and counted, and both are reported. ``metric_names``
+lists what is written.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from keisei.runs.tensorboard_events import EventFile
 logger = logging.getLogger(__name__)
 
 BACKLOG = 1000
-"""Updates that are kept for a place that cannot be written to."""
+"""The most updates that are kept for a sink that cannot be written."""
 
 _TAG = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.:-]+)+")
 
@@ -40,7 +41,7 @@ class UpdateMetrics:
 
 
 class Sink(Protocol):
-    """A place for metrics. ``write`` raises ``OSError`` or ``RunDatabaseError`` where it cannot be done now."""
+    """A sink for metrics. ``write`` raises ``OSError`` or ``RunDatabaseError`` if it cannot write now."""
 
     def write(self, updates: Sequence[UpdateMetrics]) -> None: ...
 
@@ -79,7 +80,7 @@ class LogSink:
 
 
 class TensorBoardSink:
-    """Events for TensorBoard. The file is made with the first update, so an idle run leaves none."""
+    """Events for TensorBoard. The file is created with the first update, so an idle run leaves none."""
 
     def __init__(self, run: RunDirectory, purge_step: int | None = None) -> None:
         self._directory = run.tensorboard
@@ -98,7 +99,7 @@ class TensorBoardSink:
 
 @dataclass
 class _Place:
-    """A sink, and what it has not taken yet."""
+    """A sink, and what it has not written yet."""
 
     name: str
     sink: Sink
@@ -132,10 +133,10 @@ class _Place:
 
 
 class MetricsWriter:
-    """Writes each update's numbers to all places.
+    """Writes each update's numbers to all sinks.
 
-    ``resumed_step`` is the step of the checkpoint that the run goes on from: TensorBoard hides what came after
-    it. In ``run.db`` the same is done by ``RunDatabase.rewind``.
+    ``resumed_step`` is the step of the checkpoint that the run continues from. TensorBoard hides what came after
+    it. ``RunDatabase.rewind`` does the same in ``run.db``.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class MetricsWriter:
         ]
 
     def write(self, update: int, step: int, values: Mapping[str, SupportsFloat]) -> None:
-        """Numbers of one update; ``step`` counts transitions, and is the x-axis of every curve."""
+        """Writes the numbers of one update. ``step`` counts transitions, and is the x-axis of every curve."""
         numbers = {_checked_tag(name): _number(name, value) for name, value in values.items()}
         record = UpdateMetrics(update, step, time.time(), numbers)
         for place in self._places:
@@ -157,16 +158,16 @@ class MetricsWriter:
 
     @property
     def problems(self) -> dict[str, str]:
-        """The places that cannot be written to at present, and why."""
+        """The sinks that cannot be written now, and why."""
         return {place.name: place.problem for place in self._places if place.problem}
 
     @property
     def dropped(self) -> dict[str, int]:
-        """For each place, the updates that it will never show."""
+        """For each sink, the number of updates that it lost."""
         return {place.name: place.dropped for place in self._places}
 
     def close(self) -> None:
-        """Try once more to write what is left, and tell what could not be."""
+        """Tries once more to write what is left, and reports what could not be written."""
         for place in self._places:
             place.write()
             place.sink.close()

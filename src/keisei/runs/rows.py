@@ -1,4 +1,4 @@
-"""The rows of ``run.db``, as those who read it get them. Fields are in the order of the table's columns."""
+"""The rows of ``run.db``. Fields are in the order of the table's columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MetricPoint:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come."""
+    """The progress of a run."""
 
     update: int
     step: int
@@ -28,7 +28,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class EvaluationRow:
-    """A match of a player against an opponent. Score and its 95 % interval are shares of the points."""
+    """A match of a player against an opponent. Score and 95 % interval are shares of the points."""
 
     update: int
     step: int
@@ -42,7 +42,7 @@ class EvaluationRow:
     low: float
     high: float
     elo: float | None = None
-    """The difference that the score stands for; None where it has no bound, as after wins only."""
+    """The Elo difference for the score; None if it has no bound, as after wins only."""
     elo_low: float | None = None
     elo_high: float | None = None
 
@@ -52,13 +52,13 @@ class EvaluationRow:
 
     @property
     def against_checkpoint(self) -> bool:
-        """Whether the opponent was a checkpoint of the run itself: the best at that time."""
+        """Whether the opponent was a checkpoint of the run itself, the best at that time."""
         return self.opponent.startswith("update-")
 
 
 @dataclass(frozen=True)
 class GameRow:
-    """One game and where its record lies."""
+    """One game and the path of its record."""
 
     update: int
     time: float
@@ -66,11 +66,11 @@ class GameRow:
     """Who moved first."""
     second: str
     score: float
-    """For the first player: 1 a win, 0.5 a draw, 0 a loss."""
+    """The score of the first player: 1 win, 0.5 draw, 0 loss."""
     plies: int
     ending: str
     record: str
-    """A path inside the run directory. A game whose record is written anew takes the place of the one before."""
+    """A path inside the run directory. A game whose record is written again replaces the old one."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The state of optimisers and random generators as named tensors and JSON, without pickle.
 
-``torch`` keeps an optimiser's state in nested tables with numbers for keys, tuples, tensors and plain values.
+``torch`` keeps an optimiser's state in nested dicts with numbers for keys, tuples, tensors and plain values.
 ``flatten`` takes the tensors out, under names such as ``state.0.exp_avg``, and leaves a document that JSON can
-hold; ``unflatten`` puts the two together again, exactly.
+hold. ``unflatten`` joins the two again, exactly.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from keisei.runs.json_values import Json
 
 @dataclass(frozen=True, eq=False)
 class FlatState:
-    """A nested state, taken apart."""
+    """A nested state, separated into tensors and a document."""
 
     tensors: Mapping[str, Tensor]
     document: Json
-    """Where JSON has no word: ``{"tensor": name}``, ``{"tuple": […]}``, ``{"table": [[key, value], …]}`` and
-    ``{"float": "nan"}``."""
+    """Values that JSON does not have become ``{"tensor": name}``, ``{"tuple": […]}``, ``{"table": [[key, value], …]}``
+    and ``{"float": "nan"}``."""
 
 
 def flatten(state: object) -> FlatState:
-    """Take a nested state apart. The tensors are copies, so training may go on while they are written."""
+    """Separates a nested state. The tensors are copies, so training may continue while they are written."""
     tensors: dict[str, Tensor] = {}
     return FlatState(tensors, _document(state, "", tensors))
 
 
 def unflatten(flat: FlatState) -> object:
-    """The nested state, with tensors that share nothing with ``flat``."""
+    """Joins a state again. The tensors share no memory with ``flat``."""
     return _value(flat.document, flat.tensors)
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """A copy of all parameters and buffers, in main memory."""
+    """Copies all parameters and buffers to main memory."""
     return {name: _copy(tensor) for name, tensor in model.state_dict().items()}
 
 
 def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Fill a model, or raise ``CheckpointError`` where names or shapes differ and leave it as it was."""
+    """Loads weights into a model. Raises ``CheckpointError`` if names or shapes differ, and then changes nothing."""
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if expected != found:
@@ -60,7 +60,7 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def weights_digest(weights: nn.Module | Mapping[str, Tensor]) -> str:
-    """A fingerprint of weights: equal bits, equal digest."""
+    """Computes a digest of weights: equal bits, equal digest."""
     tensors = model_tensors(weights) if isinstance(weights, nn.Module) else weights
     total = sha256()
     for name, tensor in sorted(tensors.items()):
@@ -74,7 +74,7 @@ def flatten_optimizer(optimizer: Optimizer) -> FlatState:
 
 
 def load_optimizer(optimizer: Optimizer, flat: FlatState) -> None:
-    """Give an optimiser its saved state. Torch does not compare shapes, so that is done here."""
+    """Restores the state of an optimiser. It also compares shapes, which torch does not."""
     state = unflatten(flat)
     if not isinstance(state, dict) or not {"state", "param_groups"} <= state.keys():
         raise CheckpointError(
@@ -98,7 +98,7 @@ def load_optimizer(optimizer: Optimizer, flat: FlatState) -> None:
 
 
 def random_tensors() -> dict[str, Tensor]:
-    """The state of torch's own generators. Games and sampling need none: their randomness is counter-based."""
+    """Gives the state of torch's generators. Games and sampling do not use them; their randomness is counter-based."""
     states = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available():
         states.update({f"cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())})
@@ -106,7 +106,7 @@ def random_tensors() -> dict[str, Tensor]:
 
 
 def load_random(states: Mapping[str, Tensor]) -> None:
-    """Take up the generators of the devices that are here; those of other devices are left alone."""
+    """Restores the generators of the devices on this machine; those of other devices are ignored."""
     if "torch" in states:
         torch.set_rng_state(states["torch"])
     for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
@@ -119,7 +119,7 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def _fits(value: object, parameter: Tensor) -> bool:
-    """State is of the parameter's shape, or a single number such as Adam's step."""
+    """Whether a state has the parameter's shape, or is a single number such as Adam's step."""
     return not isinstance(value, Tensor) or value.shape in (parameter.shape, torch.Size([]), torch.Size([1]))
 
 

@@ -1,8 +1,7 @@
-"""Event files for TensorBoard, written in the thread that calls.
+"""Event files for TensorBoard, written in the calling thread.
 
-``torch.utils.tensorboard.SummaryWriter`` hands events to a thread of its own, which a full disk ends for good,
-with a traceback that nobody asked for. Here an update is one event, written whole or not at all, and an error
-goes to the caller.
+``torch.utils.tensorboard.SummaryWriter`` writes in its own thread, which ends with a traceback when the disk is
+full. Here an update is one event, written whole or not at all, and an error is raised to the caller.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _FILES = itertools.count()
 
 
 class EventFile:
-    """A new event file. ``purge_step`` hides what earlier files say from that step on, for a resumed run."""
+    """A new event file. ``purge_step`` hides the data of earlier files from that step on, for a resumed run."""
 
     def __init__(self, directory: Path, purge_step: int | None = None) -> None:
         # TensorBoard reads files in the order of their names, so the time comes first.
@@ -37,7 +36,7 @@ class EventFile:
             raise
 
     def add_all(self, updates: Iterable[tuple[int, float, Mapping[str, float]]]) -> None:
-        """Step, time and numbers of updates, all of them or none; ``OSError`` where the disk is full."""
+        """Writes step, time and numbers of updates, all of them or none; raises ``OSError`` if the disk is full."""
         self._file.append(_records(_scalars(step, at, values) for step, at, values in updates))
 
     def close(self) -> None:
@@ -45,7 +44,7 @@ class EventFile:
 
 
 def _opening(purge_step: int | None) -> Iterable[Any]:
-    # TensorBoard takes a quarter of a second to import, so only a run that trains does it.
+    # TensorBoard takes a quarter of a second to import, so only a run that trains imports it.
     from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
     now = time.time()

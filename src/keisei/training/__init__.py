@@ -1,1 +1,1 @@
-"""The loops that carry experience to learners and weights back."""
+"""Training: regimes, loops, the trainer, evaluations, presets and callbacks."""

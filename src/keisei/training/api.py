@@ -28,7 +28,7 @@ class Plan:
     run: RunDirectory
     config: TrainConfig
     resumes: bool
-    """The run was there before."""
+    """True if the run existed before."""
 
 
 def train(
@@ -43,11 +43,11 @@ def train(
     callbacks: Sequence[Callback] = (),
     interruption: Interruption | None = None,
 ) -> TrainResult:
-    """Train a preset, a settings file, settings, or a run that was begun before.
+    """Trains a preset, a settings file, settings, or an existing run.
 
-    A run of the same name and settings is resumed; with other settings it is an error, unless ``existing`` is
-    ``restart`` (keep the old one under another name) or ``overwrite`` (delete it). ``overrides`` are
-    assignments such as ``"learner.learning_rate=1e-3"``.
+    A run of the same name and settings is resumed; its placement may differ. With other settings it is an error,
+    unless ``existing`` is ``restart`` (keep the old run under another name) or ``overwrite`` (delete it).
+    ``overrides`` are assignments such as ``"learner.learning_rate=1e-3"``.
     """
     assignments = [*overrides, *length_overrides(steps, minutes)]
     plan = plan_run(target, overrides=assignments, name=name, root=Path(root), existing=existing)
@@ -55,7 +55,7 @@ def train(
 
 
 def length_overrides(steps: int | None, minutes: float | None) -> list[str]:
-    """What is asked for sets the length alone: ``minutes`` lifts the limit of transitions, and the reverse."""
+    """Gives the overrides for a length. ``minutes`` alone removes the limit of transitions, and the reverse."""
     if steps is None and minutes is None:
         return []
     return [
@@ -72,7 +72,7 @@ def plan_run(
     root: Path = Path("runs"),
     existing: Existing = "resume",
 ) -> Plan:
-    """Find the settings, and open the run or make it. Nothing that exists is overwritten without a word."""
+    """Finds the settings, and opens or creates the run. No run is overwritten silently."""
     source = _source(target, name, root)
     if existing != "resume":
         return _begin_anew(source, overrides, name, root, existing)
@@ -95,7 +95,7 @@ def plan_run(
 def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | None, root: Path) -> Source:
     if isinstance(target, str | Path):
         if name not in (None, str(target)) and str(target) in preset_names():
-            return load_preset(str(target))  # also where its own name is taken by a run
+            return load_preset(str(target))  # even if a run has the preset's name
         return find_source(str(target), root)
     settings = (
         target.model_dump(mode="json", exclude_unset=True) if isinstance(target, TrainConfig) else target
@@ -107,7 +107,7 @@ def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | No
 def _begin_anew(
     source: Source, overrides: Sequence[str], name: str | None, root: Path, existing: Existing
 ) -> Plan:
-    """A run that bears a preset's name begins anew with the preset, any other one with its own settings."""
+    """Starts a run over: with the preset if it has a preset's name, else with its own settings."""
     name = name or source.name
     if source.run is not None:
         root = source.run.path.parent
@@ -119,8 +119,7 @@ def _begin_anew(
 
 
 def _resume(run: RunDirectory, config: TrainConfig) -> Plan:
-    """Take up a run; settings that were changed on the way are written down, beside the old ones. Where it is
-    trained may always change."""
+    """Resumes a run. Changed settings are saved, and the old ones are kept beside them."""
     config = config.resolved()
     if run_config(run) != config:
         with run.lock():

@@ -1,4 +1,4 @@
-"""Saving a run: when, and what happens where the disk refuses."""
+"""Saves a run on schedule, also when the disk is full at times."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from keisei.training.events import Counters, Saved
 from keisei.training.settings import RunSettings
 
 RETRY_SECONDS = 60.0
-"""After a checkpoint that could not be written."""
+"""Seconds until the next attempt, after a checkpoint that could not be written."""
 
 
 class Autosave:
-    """Writes checkpoints on schedule. A full disk does not stop the training: the earlier checkpoints are whole,
-    the watchers are told, and it is tried again."""
+    """Writes checkpoints on schedule. A full disk does not stop the training: earlier checkpoints are whole,
+    callbacks are told, and it tries again later."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Autosave:
         self._next_at = time.monotonic() + 60 * settings.checkpoint_minutes
 
     def resumed_from(self, update: int, path: Path) -> None:
-        """This update lies on disk already."""
+        """Notes that this update is already on disk."""
         self._last = (update, path)
 
     def is_due(self, counters: Counters) -> bool:
@@ -43,11 +43,11 @@ class Autosave:
         return time.monotonic() >= self._next_at
 
     def save(self, counters: Counters) -> Path | None:
-        """Save the state between two updates; gives where it lies, None where it could not be written."""
+        """Saves the state between two updates. Returns its path, or None if it could not be written."""
         return self._saved(counters.update) or self.write(self._capture(counters))
 
     def write(self, checkpoint: Checkpoint) -> Path | None:
-        """Likewise, where the state has been captured before."""
+        """Saves a state that was captured before. Returns its path, or None."""
         if (saved := self._saved(checkpoint.update)) is not None:
             return saved
         began = time.monotonic()
@@ -64,5 +64,5 @@ class Autosave:
         return path
 
     def _saved(self, update: int) -> Path | None:
-        """Where this update lies already."""
+        """Gives the path of this update if it is already saved."""
         return self._last[1] if self._last is not None and self._last[0] == update else None

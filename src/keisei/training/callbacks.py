@@ -1,4 +1,4 @@
-"""Watching a run from one's own code."""
+"""Callbacks: your own code that watches a run."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from keisei.training.events import Ended, Evaluation, Saved, Started, Update
 __all__ = ["Callback", "StopAtScore", "StopTraining"]
 
 
-class StopTraining(Exception):  # noqa: N818  # no error: it is how a callback says that it is enough
-    """Raised by a callback to end a run in good order, with a last checkpoint. Its text is the reason."""
+class StopTraining(Exception):  # noqa: N818  # not an error: a callback ends a run with it
+    """A callback raises this to end a run, with a last checkpoint. Its text is the reason."""
 
 
 class Callback:
-    """Override what is of interest. Calls come between two updates, in the trainer's own thread; an exception
-    ends the run, after a checkpoint."""
+    """The base of callbacks: override the methods that you need. They are called between two updates, in the
+    trainer's thread. An exception ends the run, after a checkpoint."""
 
     def on_start(self, started: Started) -> None:
-        """Before the first update, when all workers are ready."""
+        """Called before the first update, when all workers are ready."""
 
     def on_update(self, update: Update) -> None:
-        """After each update."""
+        """Called after each update."""
 
     def on_evaluation(self, evaluation: Evaluation) -> None:
-        """After the matches of an evaluation."""
+        """Called after the matches of an evaluation."""
 
     def on_checkpoint(self, saved: Saved) -> None:
-        """After a checkpoint was written, or could not be."""
+        """Called after a checkpoint was written, or could not be written."""
 
     def on_end(self, ended: Ended) -> None:
-        """After a run that was finished, interrupted or stopped by a callback; not after an error."""
+        """Called when a run is finished, interrupted or stopped by a callback; not after an error."""
 
     def note(self, message: str, level: str = "info") -> None:
-        """Something that a person should know, such as a worker that was restarted."""
+        """Called with a message for a person, such as about a worker that was restarted."""
 
 
 class StopAtScore(Callback):

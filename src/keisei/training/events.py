@@ -1,6 +1,6 @@
-"""What a training run tells those who watch it: metrics, displays, callbacks. The loop itself calls none of them.
+"""Events of a training run, for metrics, displays and callbacks. The loop itself calls none of them.
 
-Events are plain numbers and words, so that those who show them need not wait for torch.
+Events are plain numbers and texts, so displays need not import torch.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from keisei.runs.rows import EvaluationRow
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """How far a run has come; kept in every checkpoint."""
+    """The progress of a run; every checkpoint has it."""
 
     update: int = 0
     transitions: int = 0
     games: int = 0
     seconds: float = 0.0
-    """Of training, evaluations included, without the time between a stop and a resumption."""
+    """Seconds of training, evaluations included, without the time between a stop and a resumption."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run is about to make its next update. This is what the run is."""
+    """A run is about to start. This describes the run."""
 
     run: Path
     game: str
     network: str
-    """The name of its kind, such as ``slim``."""
+    """The kind of network, such as ``slim``."""
     parameters: int
-    """Of the network."""
+    """Parameters of the network."""
     workers: int
     backend: str
-    """Where the workers are: ``inline``, ``thread``, ``process``."""
+    """Where workers run: ``inline``, ``thread``, ``process``, or a registered backend."""
     threads: int
-    """Of the learner."""
+    """Threads of the learner."""
     steps: int | None
-    """Transitions of the whole run; None where only the clock ends it."""
+    """Transitions of the whole run; None if only the clock ends it."""
     minutes: float | None
     mode: str
     """``sync`` or ``async``."""
     counters: Counters = Counters()
-    """Where it goes on from; all zero for a new run."""
+    """Where it continues from; all zero for a new run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,15 @@ class GameSummary:
 
     games: int
     mean_plies: float
-    """Not a number where no game was finished, and so are the rates below."""
+    """NaN if no game was finished, as are the rates below."""
     mean_reward: float
-    """Of the seat that moves first."""
+    """Mean reward of the seat that moves first."""
     first_wins: float
-    """Share of the games; likewise below."""
+    """Share of the games, as are draws and truncations."""
     draws: float
     truncations: float
     endings: dict[str, int]
-    """By the game's own names."""
+    """Number of games for each ending, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class CollectionSummary:
     queue_depth: int
     """Slabs that wait for the learner."""
     worker_utilisation: float
-    """Share of the workers' time in which they played, while they were collecting."""
+    """Share of the collecting time in which workers played."""
     workers: int
-    """At work."""
+    """Active workers."""
     restarts: int
-    """Since the start of this process."""
+    """Restarts of workers since the start of this process."""
     dropped: int
     """Transitions that were too old to learn from, since the start of this process."""
 
@@ -93,15 +93,15 @@ class Update:
 
     counters: Counters
     progress: float
-    """Of the whole run, 0 … 1."""
+    """Share of the whole run that is done, 0 … 1."""
     games: GameSummary
     collection: CollectionSummary
     report: Report
-    """What learning did, in numbers, for each owner."""
+    """The numbers of learning, for each owner."""
     learn_seconds: float
-    """All between collecting and the end of the update; the two below are part of it."""
+    """Time from the end of collecting to the end of the update; it includes the two below."""
     prepare_seconds: float = 0.0
-    """Advantages, and merging what the workers brought."""
+    """Time to compute advantages and to merge slabs."""
     publish_seconds: float = 0.0
 
     @property
@@ -111,8 +111,8 @@ class Update:
 
     @property
     def numbers(self) -> Mapping[str, float]:
-        """All numbers of the update under the names of ``runs.metric_names``. What is not known, such as the length of
-        games where none was finished, is left out."""
+        """All numbers of the update under the names of ``runs.metric_names``. Unknown numbers are left out, such as
+        the length of games if none was finished."""
         values = {
             **self.report.numbers,
             **dict(self._numbers_of_owners()),
@@ -123,7 +123,7 @@ class Update:
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
     def _numbers_of_owners(self) -> Iterator[tuple[str, float]]:
-        """Where several learn, each has its own curves beside the mean; one alone would have every curve twice."""
+        """Gives the numbers of each owner if there are several; a single owner is the mean itself."""
         if len(self.report.owners) > 1:
             for owner, numbers in self.report.owners.items():
                 yield from ((tags.of_owner(name, owner), value) for name, value in numbers.items())
@@ -164,9 +164,9 @@ class Evaluation:
 
     update: int
     rows: tuple[EvaluationRow, ...]
-    """One for each opponent; the best so far is among them once there is one."""
+    """One match for each opponent, and one against the best checkpoint if there is one."""
     is_best: bool
-    """These weights are now ``best``."""
+    """True if these weights are now ``best``."""
     seconds: float
 
     @property
@@ -177,18 +177,18 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A checkpoint was written, or could not be."""
+    """A checkpoint was written, or could not be written."""
 
     update: int
     path: Path | None
     seconds: float
     problem: str = ""
-    """Why it could not be written; empty where it was."""
+    """Why it could not be written; empty if it was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run has ended in good order: all is saved, and nothing is left running."""
+    """A run has ended normally: all is saved, and nothing is left running."""
 
     outcome: str
     """``finished``, ``interrupted``, or the reason that a callback gave."""
@@ -196,10 +196,10 @@ class Ended:
 
     @property
     def reason(self) -> str:
-        """Why a callback stopped the run; empty where none did."""
+        """Why a callback stopped the run; empty if none did."""
         return "" if self.outcome in ("finished", "interrupted") else self.outcome
 
 
 def _as_tag(opponent: str) -> str:
-    """A player's name as part of a metric's: paths have signs that those may not have."""
+    """Gives a player's name as part of a metric name, without characters that are not allowed there."""
     return re.sub(r"[^A-Za-z0-9_.:-]", "_", opponent)

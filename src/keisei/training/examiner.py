@@ -1,4 +1,4 @@
-"""Matches while training goes on: how strong the learner is, and whether it is the best so far."""
+"""Evaluations during training: how strong the learner is, and whether it is the best so far."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from keisei.training.standings import rate_run
 
 
 class Examiner:
-    """Plays the matches of a run's evaluations and keeps what came of them.
+    """Plays the matches of a run's evaluations and stores their results.
 
-    The newest weights meet every opponent of the settings, and the checkpoint that is ``best``. They take its
-    place where they score ``evaluation.gate`` against it.
+    The newest weights play against every opponent of the settings and against the ``best`` checkpoint. They become
+    ``best`` if they score ``evaluation.gate`` against it.
     """
 
     def __init__(
@@ -47,7 +47,8 @@ class Examiner:
         self._resolver = resolver(run.path.parent, config.evaluation.temperature)
 
     def examine(self, learner: Learner[Any], counters: Counters, checkpoint: Path | None) -> Evaluation:
-        """``checkpoint`` is where these weights lie; None where they could not be saved, and can't be best."""
+        """Plays an evaluation. ``checkpoint`` has these weights; None means that they could not be saved and cannot
+        become best."""
         began = time.monotonic()
         name = checkpoint_name(counters.update)
         temperature = self._config.evaluation.temperature
@@ -70,14 +71,14 @@ class Examiner:
                 self._config, load_checkpoint(path), self._spec, self._config.evaluation.temperature
             )
         except CheckpointError as error:
-            self._tell(f"the best checkpoint can't be met, and gives its place to the next: {error}")
+            self._tell(f"the best checkpoint can't be loaded, so the next one replaces it: {error}")
             return None
         return Player(path.name, policy)
 
     def _mark_best(self, checkpoint: Path) -> bool:
         try:
             self._store.mark_best(checkpoint)
-        except CheckpointWriteError as error:  # the disk is full: no reason to stop
+        except CheckpointWriteError as error:  # the disk is full, but training can continue
             self._tell(str(error))
             return False
         return True
@@ -109,7 +110,7 @@ class Examiner:
         return row
 
     def _write_records(self, match: MatchResult, update: int) -> list[GameRow]:
-        """The first games of a match as files, and a row for each."""
+        """Writes the first games of a match to files, and gives a row for each."""
         kept = []
         for number in range(self._config.evaluation.records):
             if number >= len(match.games) or not match.games[number].actions:

@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM: the run ends in good order within seconds, and a second signal ends it at once.
+"""Ctrl-C and SIGTERM: the first signal ends the run normally within seconds, a second one ends it at once.
 
-The first signal only asks: the update that is being made is finished and saved. Where that would take longer
-than ``patience``, it is given up instead, and what is saved is the state before it. Giving up is an exception
-raised out of a signal handler, which is safe because everything that it may leave half done is thrown away.
+After the first signal, the current update is finished and saved. If that takes longer than ``patience``, the update
+is abandoned, and the state before it is saved. To abandon it, a signal handler raises an exception. This is safe,
+because all half-done work is thrown away.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ __all__ = ["Interruption", "UpdateAbandoned"]
 
 PATIENCE = 5.0
 AGAIN = 0.5
-"""Seconds until work is given up once more: an exception that happens to hit a finaliser is lost there."""
+"""Seconds until the exception is raised again, since an exception inside a finaliser is lost."""
 
 
 class UpdateAbandoned(BaseException):
-    """The work at hand is given up. Not an ``Exception``, so that nothing on its way takes it for a failure."""
+    """The current work is abandoned. It is not an ``Exception``, so no handler treats it as a failure."""
 
 
 class Interruption:
-    """Whether somebody has asked the run to end. ``request`` does so from anywhere."""
+    """Whether the run is asked to end. ``request`` asks for it from any thread."""
 
     def __init__(self, patience: float = PATIENCE, on_request: Callable[[str], None] | None = None) -> None:
         self.requested = False
@@ -45,7 +45,7 @@ class Interruption:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Listen to the signals. Only the main thread may; elsewhere this does nothing."""
+        """Handles the signals inside the ``with``. Only the main thread can; in others this does nothing."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -64,7 +64,7 @@ class Interruption:
 
     @contextmanager
     def may_abandon(self, *, at_once: bool = False) -> Iterator[None]:
-        """Inside, work may be given up with ``UpdateAbandoned``: after the patience is over, or at once."""
+        """Inside, work may be abandoned with ``UpdateAbandoned``: after the patience, or at once."""
         self._abandonable, self._eager = True, at_once
         try:
             self._give_up_if_due()

@@ -1,4 +1,4 @@
-"""What every training loop shares: its parts, its pace, and what it tells of a collection."""
+"""What every training loop shares: its parts, its length, and the events it makes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = ["Laps", "Pace", "Parts", "collect", "summarise", "told", "utilisation
 
 @dataclass(frozen=True)
 class Parts:
-    """What a loop works with; ``training.wiring`` puts them together. Buffer and learner are of one regime, and agree
-    on what a view is."""
+    """What a loop works with; ``training.wiring`` builds them. Buffer and learner belong to one regime and use the
+    same kind of view."""
 
     spec: GameSpec
     manager: ParallelManager
@@ -46,7 +46,7 @@ class Pace:
     clock: Callable[[], float] = time.monotonic
 
     def progress(self, counters: Counters) -> float:
-        """The share of the run that is behind it, by transitions or by the clock, whichever is more."""
+        """Gives the share of the run that is done, by transitions or by the clock, whichever is more."""
         return min(1.0, max(counters.transitions / self.steps, counters.seconds / self.seconds))
 
     def is_over(self, counters: Counters) -> bool:
@@ -54,7 +54,7 @@ class Pace:
 
 
 class Laps:
-    """Times what the learner does, one thing after the other, and puts each into its lane of the timeline."""
+    """Measures the steps of the learner, one after the other, and adds each to the timeline."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -62,14 +62,14 @@ class Laps:
         self.seconds: dict[str, float] = {}
 
     def lap(self, name: str) -> None:
-        """All since the last lap was spent on this."""
+        """Ends a step: the time since the last lap belongs to it."""
         began, self._began = self._began, time.monotonic()
         self._timeline.span("learner", name, began, self._began - began)
         self.seconds[name] = self._began - began
 
 
 def collect(parts: Parts) -> tuple[Experiences, GameSummary, CollectionSummary]:
-    """The experience of one update, and what there is to tell of it."""
+    """Collects the experience of one update, with a summary of it."""
     manager, began = parts.manager, time.monotonic()
     before = manager.get_status()
     experiences = manager.collect_experiences(parts.rollout)
@@ -99,7 +99,7 @@ def told(
     report: Report,
     laps: Laps,
 ) -> Update:
-    """One turn of a loop, as those who watch are told of it."""
+    """Makes the event of one update."""
     counters = replace(
         before,
         update=before.update + 1,
@@ -120,7 +120,7 @@ def told(
 
 
 def summarise(experiences: Experiences, spec: GameSpec) -> GameSummary:
-    """Count the games that ended in this experience."""
+    """Summarises the games that ended in this experience."""
     plies: list[int] = []
     endings = np.zeros(len(spec.endings), np.int64)
     truncated = firsts = draws = 0
@@ -128,16 +128,17 @@ def summarise(experiences: Experiences, spec: GameSpec) -> GameSummary:
     for item in experiences:
         slab = item.slab
         done = slab.terminated | slab.truncated
-        # Where several seats act at once, the slots of those that rest are 0.
+        # If several seats act at once, slots of seats that rest are 0.
         ply = slab.ply.reshape(*done.shape, -1).max(axis=2)
         plies += (ply[done] + 1).tolist()
         endings += np.bincount(slab.ending[done], minlength=len(endings))
         if spec.seats > 1:
-            scores = slab.score[slab.terminated]  # a game that is cut off has no winner
+            scores = slab.score[slab.terminated]  # a truncated game has no winner
             firsts += int((scores[:, 0] > scores[:, 1:].max(axis=1)).sum())
             draws += int((scores == scores[:, :1]).all(axis=1).sum())
         truncated += int(slab.truncated.sum())
-        # Of all steps: what a game gave before this experience began, others give that go on after it.
+        # The sum over all steps. Rewards of games from before this experience are missing, and those of unfinished
+        # games are included; on average this cancels.
         rewards += float(slab.reward[:, :, 0].sum())
     games = len(plies)
     return GameSummary(
@@ -156,7 +157,7 @@ def _mean(total: float, count: int) -> float:
 
 
 def utilisation(before: ManagerStatus, after: ManagerStatus, seconds: float) -> float:
-    """Of the time that all workers had, the share in which they played."""
+    """Computes the share of the workers' time in which they played."""
     played = sum(worker.seconds for worker in after.workers) - sum(
         worker.seconds for worker in before.workers
     )

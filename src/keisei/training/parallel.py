@@ -1,4 +1,4 @@
-"""Parallel collection under the name by which its documentation imports it."""
+"""Parallel collection under a second import path."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Players from runs: a text names a checkpoint, and the checkpoint's network plays.
+"""Players from runs: a text names a checkpoint, and its network plays.
 
-    NAME, PATH                  a run below the root, or anywhere: its best checkpoint, or where none is marked
-                                best its latest whole one
-    RUN@best, RUN@latest        what it says; ``latest`` passes over damaged ones
+    NAME, PATH                  a run, by its name below the root or its path: its best checkpoint, or if none is
+                                marked best, its latest whole one
+    RUN@best, RUN@latest        its best or latest checkpoint; ``latest`` skips damaged ones
     RUN@42                      the checkpoint of an update; also RUN@update-000000042
     RUN/checkpoints/NAME        a checkpoint's directory
 
-The network is built by the run's own configuration, so nothing else needs to be known about it. It plays at the
-temperature of the run's own evaluations, unless another is named.
+The network is built from the run's own configuration. It plays at the temperature of the run's evaluations, unless
+another is given.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 RUNS = Path("runs")
-"""Where runs lie unless another root is named."""
+"""The default folder of runs."""
 
 
 @dataclass(frozen=True)
 class RunGame:
-    """What a run plays."""
+    """The game of a run."""
 
     name: str
     options: Mapping[str, Any]
@@ -58,12 +58,12 @@ class RunGame:
 
 
 def find_checkpoint(text: str, root: Path = RUNS) -> Path:
-    """Where the checkpoint lies that a text names. It has been read and is whole."""
+    """Finds the checkpoint that a text names. It is verified."""
     return _find(*_locate(text, root)).path
 
 
 def find_run(text: str, root: Path = RUNS) -> RunDirectory:
-    """The run that a text names; one that names a checkpoint of it is refused."""
+    """Finds the run that a text names. A text that names a checkpoint is refused."""
     run, which = _locate(text, root)
     if which:
         raise RunError(
@@ -73,13 +73,13 @@ def find_run(text: str, root: Path = RUNS) -> RunDirectory:
 
 
 def game_of(text: str, root: Path = RUNS) -> RunGame:
-    """The game of a run, or of a checkpoint's run, with the options that it was trained with."""
+    """Gives the game of a run or of a checkpoint's run, with its options."""
     return _game(run_config(_locate(text, root)[0]))
 
 
 def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float | None = None) -> Player:
-    """The player that a text names, for a game of this spec: one of ``PLAYERS``, or a network. A network goes by
-    its run and update, as in ``first@42``, which is also a text that names it."""
+    """Loads the player that a text names, for a game of this spec: one of ``PLAYERS``, or a network. A network is
+    named by its run and update, as in ``first@42``."""
     policy = named_player(text, spec)
     if policy is not None:
         return Player(text, policy)
@@ -89,8 +89,8 @@ def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float
 
 
 def load_players(run: RunDirectory, spec: GameSpec, temperature: float | None = None) -> list[Player]:
-    """All checkpoints of a run, oldest first, by the names that they have in ``run.db``. Those that
-    cannot be read are told in the log and left out."""
+    """Loads all checkpoints of a run, oldest first, with their names in ``run.db``. Those that cannot be read are
+    logged and left out."""
     players = []
     for path in CheckpointArchive(run.checkpoints, read_only=True).paths():
         try:
@@ -104,7 +104,7 @@ def load_players(run: RunDirectory, spec: GameSpec, temperature: float | None = 
 
 
 def resolver(root: Path = RUNS, temperature: float | None = None) -> Resolver:
-    """Lets ``play_match`` and tournaments take runs and checkpoints by their texts."""
+    """Gives a resolver, with which ``play_match`` and tournaments accept runs and checkpoints as texts."""
 
     def resolve(text: str, spec: GameSpec) -> Policy:
         return load_player(text, spec, root, temperature).policy
@@ -113,7 +113,7 @@ def resolver(root: Path = RUNS, temperature: float | None = None) -> Resolver:
 
 
 def _locate(text: str, root: Path) -> tuple[RunDirectory, str]:
-    """The run of a text, and which of its checkpoints it asks for; empty where it does not say."""
+    """Finds the run of a text, and the part that names a checkpoint; empty if there is none."""
     name, at, which = text.rpartition("@")
     directory = Path(text).absolute()
     if run := _run_at(text, root):
@@ -152,7 +152,7 @@ def _find(run: RunDirectory, which: str) -> Found:
 
 
 def _number(path: Path) -> str:
-    """A checkpoint's update as a person writes it; with its attempt where it was not the first."""
+    """Gives a checkpoint's update as a person writes it, with the attempt if it was not the first."""
     update, attempt = checkpoint_rank(path.name) or (0, 0)
     return f"{update}-{attempt}" if attempt else str(update)
 
@@ -181,6 +181,6 @@ def _shown(run: RunDirectory, root: Path) -> str:
 
 
 def _seen(spec: GameSpec) -> str:
-    """A game as a network knows it."""
+    """Describes a game as a network sees it."""
     shape = " x ".join(map(str, spec.observation.shape))
     return f"{spec.name} (observations of {shape} {spec.observation.dtype}, {spec.num_actions} actions)"

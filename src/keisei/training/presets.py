@@ -1,4 +1,4 @@
-"""Settings by name, from a file, or from a run: what the argument of ``keisei train`` may be."""
+"""Finds settings for the argument of ``keisei train``: a preset, a file or a run."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Source:
     """Where settings come from."""
 
     name: str
-    """What a new run is called, unless it is told otherwise."""
+    """The default name of a new run."""
     settings: Mapping[str, Any]
-    """As written, before defaults and overrides."""
+    """The settings as written, without defaults and overrides."""
     where: str
-    """For messages."""
+    """The source in words, for messages."""
     run: RunDirectory | None = None
-    """The run itself, where one was named."""
+    """The run itself, if the source is a run."""
     about: str = ""
-    """What a preset is for, in a line."""
+    """The purpose of a preset, in one line."""
 
     def config(self, overrides: Iterable[str] = ()) -> TrainConfig:
         return parse_settings(TrainConfig, apply_overrides(self.settings, overrides), self.where)
@@ -55,7 +55,7 @@ def load_preset(name: str) -> Source:
 
 
 def find_source(target: str, root: Path) -> Source:
-    """A settings file, a preset, or a run by its path or by its name under ``root``."""
+    """Finds a settings file, a preset, or a run by its path or its name under ``root``."""
     path = Path(target)
     if path.is_file():
         return _from_file(path)
@@ -75,7 +75,7 @@ def find_source(target: str, root: Path) -> Source:
 
 
 def run_config(run: RunDirectory) -> TrainConfig:
-    """The settings that a run was last trained with."""
+    """Reads the settings that a run was last trained with."""
     return _from_run(run).config()
 
 
@@ -95,7 +95,7 @@ def _table(text: str, where: str) -> Mapping[str, Any]:
     try:
         table = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{where} is no valid YAML: {error}") from error
+        raise ConfigError(f"{where} is not valid YAML: {error}") from error
     if not isinstance(table, dict | None):
         raise ConfigError(f"{where} must hold a table of settings (key: value)")
     return table or {}

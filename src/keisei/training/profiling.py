@@ -1,8 +1,7 @@
-"""Where the time of training goes: the loop itself, on a stopwatch and without a run directory.
+"""Measures where the time of training goes. It runs the loop without a run directory.
 
-The loop says how long it collects, prepares, learns and publishes. The workers say what they did meanwhile. What
-the learner does within an update is told apart by hooks on its network and its optimiser, so that its own code
-has no clock in it.
+The loop reports how long it collects, prepares, learns and publishes. The workers report what they did meanwhile.
+Hooks on the network and the optimiser measure the steps of the learner, so its own code needs no clock.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ Mode = Literal["serial", "parallel"]
 
 @dataclass(frozen=True, slots=True)
 class WorkerTime:
-    """What a worker did, in seconds: the mean of all workers. Synchronous ones are looked at while the learner
+    """What a worker did, in seconds, as the mean of all workers. Synchronous workers are measured while the learner
     collects, asynchronous ones all the time."""
 
     games: float
     policy: float
     transport: float
-    """Reading weights, writing slabs, checksums, saved states: all else that is done for a slab."""
+    """All other work for a slab: reading weights, writing slabs, checksums, saved states."""
     waiting: float
-    """For orders, for other workers, and for the learner to take in what was played. Of asynchronous workers, also
-    what they had not yet handed in at the end."""
+    """Waiting for orders, for other workers, and for the learner. For asynchronous workers it includes the
+    unfinished slabs at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,48 +56,48 @@ class LearnerTime:
     """What the learner did while it learned, in seconds."""
 
     unpacking: float
-    """Choosing a minibatch and making observations and legal actions of packed positions."""
+    """Choosing a minibatch and unpacking its positions."""
     forward: float
     losses: float
     """From the network's outputs to their gradients."""
     backward: float
-    """Through the network; clipping included."""
+    """The backward pass through the network, clipping included."""
     stepping: float
     """The optimiser."""
     reporting: float
-    """The means of all minibatches."""
+    """Computing the means of all minibatches."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What training took, from the first order to the last weights published; all times in seconds."""
+    """The times of training, in seconds, from the first order to the last published weights."""
 
     config: TrainConfig
     parameters: int
-    """Of the network."""
+    """Parameters of the network."""
     starting: float
-    """Building the parts and starting the workers; not part of ``wall``."""
+    """Time to build the parts and start the workers; not part of ``wall``."""
     wall: float
     collecting: float
     preparing: float
-    """Advantages, and merging what the workers brought."""
+    """Time to compute advantages and to merge slabs."""
     learning: float
     publishing: float
     workers: WorkerTime
     learner: LearnerTime
     learner_cores: float
-    """That this process kept busy, on average, from the first forward pass of an update to its last step."""
+    """Cores that this process kept busy on average, from the first forward pass of an update to its last step."""
     updates: int
     transitions: int
     gradient_steps: int
     digest: str
-    """Of the final weights."""
+    """The digest of the final weights."""
     timeline: Timeline
-    """Who did what when, the parts of each gradient step included."""
+    """The timeline, with the parts of each gradient step."""
 
     @property
     def rest(self) -> float:
-        """Counting games, and the loop itself."""
+        """Time for counting games and for the loop itself."""
         return self.wall - self.collecting - self.preparing - self.learning - self.publishing
 
     @property
@@ -107,7 +106,7 @@ class Profile:
 
 
 def placed(config: TrainConfig, mode: Mode) -> TrainConfig:
-    """The same work in this process alone, or in processes of its workers. ``config`` need not be resolved."""
+    """Profiles the same work in this process alone, or with workers in processes. ``config`` need not be resolved."""
     config = config.resolved()
     if mode == "serial" and config.asynchronous:
         raise ConfigError(
@@ -119,8 +118,8 @@ def placed(config: TrainConfig, mode: Mode) -> TrainConfig:
 
 
 def profile(config: TrainConfig, watch: Callable[[Update], None] = lambda update: None) -> Profile:
-    """Train as ``config``, which is resolved, says for ``run.steps``, from new weights. Nothing is written, and
-    nothing is left running."""
+    """Trains with a resolved ``config`` for ``run.steps``, from new weights. Nothing is written, and nothing is
+    left running."""
     if config.run.steps is None:
         raise ConfigError("run.steps is null: a profile ends after a number of transitions; say how many")
     with single_threaded():
@@ -175,12 +174,13 @@ def _profile(
 
 
 def _gradient_steps(update: Update) -> int:
-    """Of all owners together; a learner need not tell."""
+    """Gives the gradient steps of all owners together; 0 if the learner does not report them."""
     return sum(int(numbers.get(GRADIENT_STEPS, 0)) for numbers in update.report.owners.values())
 
 
 def _worker_time(status: ManagerStatus, at_once: int, window: float) -> WorkerTime:
-    """``at_once`` workers play at a time: all of them, or one after the other within this process."""
+    """Computes the times of workers. ``at_once`` workers play at a time: all of them, or one after the other in
+    this process."""
     played = games = policy = 0.0
     for worker in status.workers:
         played += worker.seconds / at_once
@@ -191,28 +191,28 @@ def _worker_time(status: ManagerStatus, at_once: int, window: float) -> WorkerTi
 
 @runtime_checkable
 class Watchable(Protocol):
-    """A learner with one network and one optimiser, on which hooks can be put."""
+    """A learner with one network and one optimiser, which can have hooks."""
 
     network: nn.Module
     optimizer: Optimizer
 
 
 class _End(NamedTuple):
-    """Of one part of a gradient step."""
+    """The end of one part of a gradient step."""
 
     part: str
     at: float
     busy: float
-    """The processor time of this process so far, all its threads together."""
+    """Gives the CPU time of this process so far, over all threads."""
 
 
 class _LearnerClock:
-    """Notes when each part of a gradient step ends; the next one begins there, so that no time is lost. Where
-    several threads share a minibatch, it follows the first, which waits for the others before the optimiser's step.
-    Where that one takes several parts of a minibatch, a part's backward pass ends with its last gradient."""
+    """Notes when each part of a gradient step ends. The next part begins there, so no time is lost. If several
+    threads share a minibatch, it follows the first, which waits for the others before the optimiser's step. If that
+    thread takes several parts of a minibatch, a part's backward pass ends with its last gradient."""
 
     def __init__(self, parts: Parts, *, compiled: bool) -> None:
-        """Where the network is ``compiled``, its hooks are kept out of that."""
+        """If the network is ``compiled``, its hooks are kept out of the compiled code."""
         if not isinstance(parts.learner, Watchable):
             raise ConfigError(
                 f"{type(parts.learner).__name__} has no network and optimiser to put a clock on"
@@ -226,7 +226,7 @@ class _LearnerClock:
         self._last_gradient: _End | None = None
         self._elapsed = self._busy = 0.0
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        """By the fields of ``LearnerTime``."""
+        """Seconds, by the fields of ``LearnerTime``."""
 
     @contextmanager
     def ticking(self) -> Iterator[_LearnerClock]:
@@ -251,7 +251,7 @@ class _LearnerClock:
                 yield weight.register_hook(self._on_weight)  # type: ignore[no-untyped-call]
 
     def end_of_update(self) -> None:
-        """Sort what was noted into the span that the loop has just written down for learning."""
+        """Divides the last learning span of the loop by the noted times."""
         span = next(event for event in reversed(self._timeline.events) if event.name == "learn")
         assert span.seconds is not None
         began = span.started
@@ -272,11 +272,11 @@ class _LearnerClock:
         if threading.get_ident() != self._thread:
             return
         if self._on_cuda:
-            torch.cuda.synchronize()  # the device works on after the call; wait, so that its time counts here
+            torch.cuda.synchronize()  # the device works on after the call, so wait to count its time here
         self._ends.append(_End(part, time.monotonic(), time.process_time()))
 
     def _end_in_training(self, part: str) -> None:
-        """V-trace asks the network too, while experience is prepared."""
+        """Ignores calls while experience is prepared, since V-trace uses the network too."""
         if not self._learner.network.training:
             return
         if part == "unpacking" and self._ends and self._ends[-1].part == "losses" and self._last_gradient:
@@ -290,7 +290,7 @@ class _LearnerClock:
                 output.register_hook(self._on_gradient)  # type: ignore[no-untyped-call]
 
     def _on_gradient(self, gradient: Tensor) -> None:
-        """The first gradient to come back ends the losses; the backward pass of the network begins."""
+        """The first gradient ends the losses and begins the backward pass of the network."""
         if threading.get_ident() == self._thread and self._ends[-1].part == "forward":
             self._end("losses")
 

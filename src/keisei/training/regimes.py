@@ -1,7 +1,7 @@
-"""Regimes by name: a learner, a buffer, the loop that joins them, and the policies that come of it.
+"""Regimes by name: a learner, a buffer, the loop that joins them, and the policies that result.
 
-A regime is one entry here and one file that reads like its paper. What builds, watches, saves and examines a run knows
-this contract and no regime.
+A regime is one entry here and one file that reads like its paper. The code that builds, watches, saves and
+evaluates a run uses this contract and knows no particular regime.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ __all__ = ["Regime", "regime_of"]
 
 @dataclass(frozen=True)
 class Regime:
-    """How one kind of training is put together. Its settings are the section ``learner`` of a configuration, whose
-    ``regime`` names it."""
+    """One kind of training. Its settings are the section ``learner`` of a configuration, and ``learner.regime``
+    names it."""
 
     name: str
     build_learner: Callable[[TrainConfig, Game, torch.device], Learner[Any]]
     build_buffer: Callable[[TrainConfig, GameSpec, Learner[Any]], Buffer[Any]]
     loop: Callable[[Parts, Pace, Counters], Iterator[Update]]
     saved_policy: Callable[[TrainConfig, Checkpoint, GameSpec, float], Policy]
-    """The policy of a checkpoint, at a temperature."""
+    """Makes the policy of a checkpoint, at a temperature."""
     current_policy: Callable[[Learner[Any], GameSpec, float], Policy]
-    """The policy that is being learned."""
+    """Makes the policy that is being trained."""
 
 
 _REGIMES = {"self-play": "keisei.training.self_play:REGIME"}
 
 
 def regime_of(config: TrainConfig) -> Regime:
-    """The regime that a configuration names."""
+    """Gets the regime that a configuration names."""
     name = config.learner.regime
     if name not in _REGIMES:
         raise ConfigError(f"learner.regime = {name!r}: must be one of {', '.join(_REGIMES)}")

@@ -1,8 +1,8 @@
-"""The self-play regime: the learner in every seat, and PPO on what it plays.
+"""The self-play regime: the learner plays all seats and learns by PPO.
 
-One loop serves both modes. Synchronous workers rest while the learner learns, and every update sees the experience of
-exactly the weights before it. Asynchronous workers play on; what they bring is some updates old, and the buffer
-corrects for it. The loop calls no logger and writes no file: everything else watches.
+One loop serves both modes. Synchronous workers rest while the learner learns, and every update learns from
+experience of exactly the weights before it. Asynchronous workers play on. Their experience is some updates old, and
+the buffer corrects for this. The loop calls no logger and writes no file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["REGIME", "self_play"]
 
 
 def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
-    """Collect, learn, publish, and tell, until the pace says it is enough."""
+    """Collects, learns, publishes and yields an update, until the run is over."""
     counters, began = start, pace.clock() - start.seconds
     while not pace.is_over(counters):
         progress = pace.progress(counters)

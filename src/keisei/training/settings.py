@@ -1,4 +1,4 @@
-"""The settings of a whole run, as one tree: what is played, who learns, how, and for how long."""
+"""The settings of a whole run, as one tree: the game, the network, the learner, and the length."""
 
 from __future__ import annotations
 
@@ -19,72 +19,74 @@ from keisei.policies.networks import ModelConfig
 
 
 class EvaluationSettings(Settings):
-    """Matches that are played while training goes on."""
+    """Matches that are played during training."""
 
     every: Annotated[int, Field(ge=0)] = 200_000
-    """Play them after so many transitions; 0 plays none but the last."""
+    """Transitions between two evaluations; 0 evaluates only at the end."""
     games: Annotated[int, Field(ge=2, multiple_of=2)] = 40
-    """Games in each match."""
+    """Games in each match; an even number, since players change seats."""
     opponents: tuple[str, ...] = ("random",)
-    """Players that the learner meets: random, greedy, search:DEPTH, a run or a checkpoint."""
+    """Players that the learner plays against: random, greedy, search:DEPTH, a run or a checkpoint."""
     gate: Annotated[float, Field(ge=0.5, le=1)] = 0.55
-    """The newest weights become ``best`` where they score so much against the best so far."""
+    """The newest weights become ``best`` if they score at least this against the best so far."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
-    """How freely the learner plays there; 0 takes the best action."""
+    """Temperature of the learner in these matches; 0 takes the best action."""
     opening_plies: Annotated[int, Field(ge=0)] | None = None
-    """Random plies before each pair of games; None takes what suits the game."""
+    """Random plies at the start of each pair of games; null takes a number that suits the game."""
     records: Annotated[int, Field(ge=0)] = 2
-    """Games of each match that are kept as records, where the game has a format for them (Shogi: KIF)."""
+    """Games of each match that are saved as records, if the game has a format for them (Shogi: KIF)."""
 
 
 class RunSettings(Settings):
-    """How long a run lasts and what it leaves behind."""
+    """How long a run lasts, where it learns, and what it saves."""
 
     steps: Annotated[int, Field(ge=1)] | None = 1_000_000
-    """Transitions to learn from. Schedules run over them."""
+    """Transitions to learn from; null sets no limit. Schedules run over them."""
     minutes: Annotated[float, Field(gt=0)] | None = None
-    """Stop after so many minutes of training. Schedules follow whichever is further along, the clock or the
-    transitions; a run that the clock ends is not the same twice."""
+    """Minutes of training after which the run stops; null sets no limit. Schedules follow the clock or the
+    transitions, whichever is further along. A run that the clock ends cannot be repeated exactly."""
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    """The seed of all randomness: games, actions, first weights and the order of minibatches."""
     learner_threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """Threads of the learner; more than ``learner.parts`` have nothing to do. ``auto`` takes every core while workers
-    wait, and what they leave otherwise."""
+    """Threads of the learner. They change no result, and more than ``learner.parts`` are not used. ``auto`` takes all
+    cores, or in asynchronous mode those that the workers leave free."""
     device: str = "auto"
-    """Where the learner runs: cpu, cuda, cuda:1, mps; ``auto`` takes CUDA where there is one."""
+    """Where the learner runs: cpu, cuda, cuda:1, mps. ``auto`` takes CUDA if it is available, else the CPU."""
     mixed_precision: bool = False
-    """Learn in half precision where that is safe. Needs CUDA with bfloat16; elsewhere it changes nothing."""
+    """Learn in half precision where that is safe. Needs CUDA with bfloat16; elsewhere it has no effect."""
     compile: bool = False
-    """Let ``torch.compile`` make the learner's network faster, where it works."""
+    """Compile the learner's network with ``torch.compile``, if that works here."""
     sync: Literal["every", "adaptive"] = "every"
-    """Publish weights after every update, or (asynchronous runs) when the policy has moved far enough."""
+    """When workers get new weights: after every update, or, in asynchronous runs, when the policy has changed
+    enough (adaptive)."""
     checkpoint_minutes: Annotated[float, Field(ge=0)] = 5.0
-    """Write a checkpoint at least so often, by the clock; 0 after every update."""
+    """Minutes between two checkpoints, at most; 0 writes one after every update."""
     checkpoint_every: Annotated[int, Field(ge=1)] | None = None
-    """Also write one after each so many updates."""
+    """Updates between two checkpoints, at most; null counts only minutes."""
     keep: Annotated[int, Field(ge=1)] = 3
-    """How many checkpoints are kept beside milestones and the best."""
+    """Number of recent checkpoints to keep, besides milestones and the best."""
     milestone_every: Annotated[int, Field(ge=1)] | None = None
-    """Keep the checkpoint of each so many updates for good."""
+    """Every checkpoint whose update is a multiple of this is kept; null keeps no milestones."""
     stop_at: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
-    """Stop when an evaluation against this opponent scores so much, such as ``{random: 0.99}``."""
+    """Stop when an evaluation against an opponent reaches this score, such as ``{random: 0.99}``."""
 
 
 class SelfPlaySettings(PPOConfig):
-    """The self-play regime: the learner in every seat, and PPO."""
+    """The self-play regime: the learner plays all seats and learns by PPO."""
 
     regime: Literal["self-play"] = "self-play"
-    """Which regime it is. Each has settings of its own."""
+    """The kind of training. Each regime has its own settings."""
 
 
 PLACEMENT = {"parallel": PLAY_PLACEMENT, "run": frozenset({"learner_threads", "device"})}
-"""By section: the settings that say where a run is trained, and not what it learns. They may change whenever it is
-resumed, and ``auto`` is worked out anew at each start."""
+"""By section: the settings that say where a run is trained, not what it learns. They may change whenever the run is
+resumed, and ``auto`` is replaced by numbers at each start."""
 USUAL_TABLES = 4
 BUSY_ENOUGH = 0.95
 
 
 class TrainConfig(Settings):
-    """Everything about a run. ``keisei config PRESET`` prints it."""
+    """All settings of a run. ``keisei config PRESET`` prints them."""
 
     env: EnvConfig = EnvConfig()
     model: ModelConfig = ModelConfig()
@@ -129,12 +131,12 @@ class TrainConfig(Settings):
 
     @property
     def rollout(self) -> int:
-        """Decisions that an update learns from, where one seat acts at a time. It never follows from the cores."""
+        """Decisions that an update learns from, if one seat acts at a time. It does not depend on the cores."""
         return self._tables * self.parallel.games * self.parallel.horizon
 
     def resolved(self) -> TrainConfig:
-        """With numbers in place of all that the experiment leaves open. They depend on the settings alone, so they
-        are the same on every machine."""
+        """The same settings, with values for all that the experiment leaves open. The values depend only on the
+        settings, so they are the same on every machine."""
         spec = self.env.make(batch=1, seed=0).spec
         self._check_exam(spec)
         model = self.model.resolved(spec)
@@ -150,7 +152,7 @@ class TrainConfig(Settings):
         )
 
     def _check_exam(self, spec: GameSpec) -> None:
-        """Evaluations are matches, and those need two seats: better to say so now than at the first one."""
+        """Checks before the run starts that the game has the two seats that evaluations need."""
         if self.evaluation.opponents and spec.seats != 2:
             raise ConfigError(
                 f"evaluation.opponents = {list(self.evaluation.opponents)}: matches have two players, and {spec.name} "
@@ -159,8 +161,8 @@ class TrainConfig(Settings):
             )
 
     def placed(self) -> TrainConfig:
-        """With this machine's numbers in place of ``auto``: a worker for each core, as far as there are tables for
-        them, and one core less where the learner learns meanwhile."""
+        """The same settings, with this machine's numbers in place of ``auto``: one worker for each core, at most one
+        for each table. In asynchronous mode one core is left to the learner."""
         cores, asked = usable_cores(), self.parallel.num_workers
         hands = max(1, cores - 1) if self.asynchronous else cores
         workers = min(self._tables, hands) if asked == "auto" else asked
@@ -175,11 +177,11 @@ class TrainConfig(Settings):
         )
 
     def is_same_experiment(self, other: TrainConfig) -> bool:
-        """Whether two configurations differ in nothing but where they are trained."""
+        """Whether two configurations are equal except for their placement."""
         return _without_placement(self) == _without_placement(other)
 
     def idle_hands(self) -> str:
-        """What the number of tables leaves idle on the workers of a placed configuration; empty where it is little."""
+        """A note if workers are idle for part of a round because of the number of tables; else empty."""
         tables, workers = self._tables, self.parallel.workers
         rounds = -(-tables // workers)
         busy = tables / (workers * rounds)

@@ -1,4 +1,4 @@
-"""Ratings within a run: all matches that ``run.db`` knows, as one Bradley-Terry scale."""
+"""Ratings within a run: all matches in ``run.db``, on one Bradley-Terry scale."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from keisei.runs.rows import RatingRow
 __all__ = ["anchor_of", "pairings_of", "rate_run", "save_ratings"]
 
 ANCHOR = "random"
-"""Has rating 0 in every run that meets it, so that runs can be compared."""
+"""Has rating 0 in every run that plays against it, so runs can be compared."""
 
 
 def pairings_of(database: RunDatabase) -> list[Pairing]:
-    """The matches that a run has played, in the order of updates."""
+    """Gives the matches of a run, in the order of updates."""
     return [
         Pairing(row.player, row.opponent, Tally(row.wins, row.draws, row.losses))
         for row in database.evaluations()
@@ -26,11 +26,10 @@ def pairings_of(database: RunDatabase) -> list[Pairing]:
 
 
 def rate_run(database: RunDatabase, update: int, further: Iterable[Pairing] = ()) -> list[RatingRow]:
-    """Rate all players by the matches in ``run.db`` and by ``further`` ones; ``add_ratings`` stores the rows.
+    """Rates all players by the matches in ``run.db`` and the ``further`` ones; ``add_ratings`` stores the rows.
 
-    Players whom no chain of games connects with the anchor cannot be compared with the others, and are left
-    out until they meet one of them. Games of a player against itself tell nothing. Without games there are no
-    ratings.
+    Players that no chain of games connects with the anchor cannot be compared, and are left out. Games of a player
+    against itself do not count. Without games there are no ratings.
     """
     played = [
         pairing
@@ -40,7 +39,7 @@ def rate_run(database: RunDatabase, update: int, further: Iterable[Pairing] = ()
     if not played:
         return []
     now = time.time()
-    # Opponents first: they stay the same from one evaluation to the next, while the player is a new one each time.
+    # Opponents first: they stay the same between evaluations, while the player is new each time.
     anchor = anchor_of([name for pairing in played for name in (pairing.second, pairing.first)])
     return [
         RatingRow(rating.player, update, now, rating.elo, rating.low, rating.high, rating.games)
@@ -49,7 +48,7 @@ def rate_run(database: RunDatabase, update: int, further: Iterable[Pairing] = ()
 
 
 def save_ratings(run: RunDirectory, update: int, further: Iterable[Pairing]) -> list[RatingRow]:
-    """Rate a run that nobody is training, and store it; ``RunLockedError`` where somebody is."""
+    """Rates a run and stores the ratings; raises ``RunLockedError`` if the run is being trained."""
     with run.lock(), RunDatabase(run.database) as database:
         rows = rate_run(database, update, further)
         database.add_ratings(rows)
@@ -57,12 +56,12 @@ def save_ratings(run: RunDirectory, update: int, further: Iterable[Pairing]) -> 
 
 
 def anchor_of(players: Sequence[str]) -> str:
-    """Whose rating is 0: the random player where it takes part, otherwise the first player."""
+    """Gives the player with rating 0: the random player if it takes part, else the first player."""
     return ANCHOR if ANCHOR in players else players[0]
 
 
 def _connected(pairings: Sequence[Pairing], anchor: str) -> list[Pairing]:
-    """The pairings that a chain of games connects with the anchor."""
+    """Gives the pairings that a chain of games connects with the anchor."""
     reached, before = {anchor}, 0
     while len(reached) > before:
         before = len(reached)

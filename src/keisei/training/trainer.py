@@ -1,7 +1,7 @@
-"""A run from its directory to its last checkpoint: the loop turns, and everything that watches it is here.
+"""Trains a run, from its directory to its last checkpoint: the loop, and everything around it.
 
-Order matters: an update's numbers are written before its checkpoint, so that a checkpoint never knows more
-than ``run.db``. On resumption everything after the checkpoint is taken back, and done again.
+Order matters: an update's numbers are written before its checkpoint, so a checkpoint is never ahead of ``run.db``.
+A resumed run removes everything after the checkpoint and does it again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from keisei.training.worker_events import WorkerWatch
 __all__ = ["TrainResult", "Trainer"]
 
 LONG_UPDATE = 2.0
-"""Seconds. Before an update that may last longer, the state is kept, in case the update has to be given up."""
+"""Seconds. Before an update that may last longer, the state is kept, in case the update is abandoned."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class TrainResult:
     outcome: str
     """``finished``, ``interrupted``, or the reason that a callback gave."""
     digest: str
-    """Of the final weights: equal training, equal digest."""
+    """The digest of the final weights: equal training, equal digest."""
     network: nn.Module
     evaluation: Evaluation | None
     """The last one."""
 
 
 class Trainer:
-    """Trains a run, as new or from its last whole checkpoint. ``config`` is resolved."""
+    """Trains a run, new or from its last whole checkpoint. ``config`` is resolved."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Trainer:
         self._failures: Mapping[int, str] = {}
 
     def train(self) -> TrainResult:
-        """Train until the run is over or somebody stops it. Nothing is left running, also after an error."""
+        """Trains until the run is over or stopped. Nothing is left running, also after an error."""
         with self.run.lock(), single_threaded(), ExitStack() as stack:
             self.run.record_state(RunState.RUNNING)
             try:
@@ -100,7 +100,7 @@ class Trainer:
         return self.parts.learner.behaviour(1.0).network
 
     def _open(self, stack: ExitStack) -> None:
-        """From what lies on disk to parts that run."""
+        """Opens the files of the run, and builds and starts all parts."""
         log = RunLog(self.run.log)
         stack.callback(log.close)
         stack.enter_context(_logging_to(log))
@@ -108,7 +108,7 @@ class Trainer:
         store = CheckpointArchive(self.run.checkpoints, settings.keep, settings.milestone_every)
         found = store.latest()
         for problem in found.skipped if found is not None else ():
-            self._tell(f"a damaged checkpoint is passed over: {problem}", "warning")
+            self._tell(f"a damaged checkpoint is skipped: {problem}", "warning")
         checkpoint = found.checkpoint if found is not None else None
         if checkpoint is not None:
             self._counters = counters_of(checkpoint)
@@ -134,15 +134,15 @@ class Trainer:
         return Pace(math.inf if steps is None else steps, math.inf if minutes is None else 60 * minutes)
 
     def _turn(self) -> str:
-        """Turn the loop; gives how it ended. Whatever stops it between two updates, that state is saved."""
+        """Runs the loop and returns the outcome. If it stops between two updates, that state is saved."""
         updates = self._regime.loop(self.parts, self.pace, self._counters)
         outcome = "finished"
         try:
-            self._autosave.save(self._counters)  # from now on there is something to go on from
+            self._autosave.save(self._counters)  # from now on the run can be resumed
             self._announce()
             if self.pace.is_over(self._counters) and self._is_evaluated():
                 self._tell(
-                    "the run has come to its end before; go on with more --steps or --minutes, or begin anew with "
+                    "the run has already ended; continue it with more --steps or --minutes, or start over with "
                     "--restart"
                 )
                 return outcome
@@ -159,7 +159,7 @@ class Trainer:
             return "interrupted"
         except StopTraining as reason:
             outcome = str(reason) or "stopped by a callback"
-        with suppress(StopTraining):  # from one who is told of this checkpoint
+        with suppress(StopTraining):  # raised by a callback of this checkpoint
             self._autosave.save(self._counters)
         return "interrupted" if self._interruption.requested else outcome
 
@@ -189,7 +189,7 @@ class Trainer:
                 callback.on_end(ended)
 
     def _next(self, updates: Iterator[Update]) -> Update | None:
-        """One update, or None when the run is over. One that takes too long to wait for is given up."""
+        """Makes one update; None if the run is over. After a signal, an update that takes too long is abandoned."""
         may_last_long = self._last_update_seconds > LONG_UPDATE
         boundary = self._capture(self._counters) if may_last_long else None
         try:
@@ -197,15 +197,15 @@ class Trainer:
                 return next(updates, None)
         except UpdateAbandoned:
             if boundary is None:
-                self._tell("the update is given up; the run goes on from its last checkpoint", "warning")
+                self._tell("the update is abandoned; the run continues from its last checkpoint", "warning")
             else:
-                self._tell("the update is given up; the state before it is kept", "warning")
+                self._tell("the update is abandoned; the state before it is kept", "warning")
                 self.parts.learner.restore(State(boundary.tensors, boundary.documents["learner"]))
                 self._autosave.write(boundary)
             raise
 
     def _between_updates(self, update: Update) -> None:
-        """All that is done with an update. An error in a callback ends the run, but loses nothing."""
+        """Does all work between two updates. An error in a callback ends the run, but loses nothing."""
         self._counters = update.counters
         self._last_update_seconds = update.collection.seconds + update.learn_seconds
         self._metrics.write(update.counters.update, update.counters.transitions, update.numbers)
@@ -223,7 +223,7 @@ class Trainer:
             raise
 
     def _tell_failures(self, failures: Mapping[int, str]) -> None:
-        """Tell of owners that could not learn; once, and not after every update that they miss."""
+        """Reports owners that could not learn, once for each reason."""
         for owner, why in failures.items():
             if self._failures.get(owner) != why:
                 self._tell(f"agent {owner} could not learn: {why}", "warning")
@@ -234,12 +234,12 @@ class Trainer:
         return bool(every) and self._counters.transitions - self._evaluated_at >= every
 
     def _last_evaluation(self) -> None:
-        """Every run that comes to its end is evaluated there."""
+        """Evaluates a run at its end."""
         if not self._is_evaluated():
             self._evaluate()
 
     def _is_evaluated(self) -> bool:
-        """Whether the weights as they are have played their matches, be it before a stop."""
+        """Whether the current weights are evaluated, perhaps before a stop."""
         return not self.config.evaluation.opponents or self._evaluated_at == self._counters.transitions
 
     def _evaluate(self) -> None:
@@ -250,7 +250,7 @@ class Trainer:
             with self._interruption.may_abandon(at_once=True):
                 evaluation = self._examiner.examine(self.parts.learner, self._counters, path)
         except UpdateAbandoned:
-            self._tell("the evaluation is given up")
+            self._tell("the evaluation is abandoned")
             return
         self._evaluation, self._evaluated_at = evaluation, self._counters.transitions
         self._metrics.write(self._counters.update, self._counters.transitions, evaluation.numbers)
@@ -274,7 +274,7 @@ class Trainer:
 
 @contextmanager
 def _logging_to(log: RunLog) -> Iterator[None]:
-    """Send what Keisei logs to the run's own log as well."""
+    """Sends Keisei's log messages to the run's log too."""
     handler, logger = RunLogHandler(log), logging.getLogger("keisei")
     level = logger.level
     logger.addHandler(handler)

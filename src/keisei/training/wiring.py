@@ -1,4 +1,4 @@
-"""Where all parts of a run meet: built from its settings, and taken out of and into checkpoints."""
+"""Builds all parts of a run from its settings, and saves and restores them with checkpoints."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ logger = logging.getLogger(__name__)
 
 
 def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
-    """Build every part, as new or as it was in a checkpoint, and start the workers.
+    """Builds every part, new or from a checkpoint, and starts the workers.
 
-    ``config`` is resolved and placed. Whoever calls this stops the workers at the end:
-    ``parts.manager.stop_workers()``.
+    ``config`` is resolved and placed. The caller stops the workers at the end: ``parts.manager.stop_workers()``.
     """
     keep_freed_memory()
     regime = regime_of(config)
@@ -71,7 +70,7 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint:
-    """All that a run needs to go on, as it is between two updates. Copies: training may go on meanwhile."""
+    """Makes a checkpoint between two updates. It holds copies, so training may continue while it is written."""
     learner, buffer = parts.learner.state(), parts.buffer.state()
     snapshots = parts.manager.snapshot()
     tables: list[Json] = [
@@ -103,8 +102,8 @@ def counters_of(checkpoint: Checkpoint) -> Counters:
 
 
 def games_digest(config: TrainConfig) -> str:
-    """Of what the saved games of tables depend on: with other settings they can't be taken up. Where they are played
-    is no part of it."""
+    """Gives the digest of the settings that the saved games of tables depend on. With other settings the games
+    cannot be resumed. The placement is not part of it."""
     parallel = config.parallel
     return config_digest(
         {
@@ -117,10 +116,10 @@ def games_digest(config: TrainConfig) -> str:
 
 
 def _table_snapshots(checkpoint: Checkpoint, config: TrainConfig) -> list[TableSnapshot]:
-    """The games of all tables, where they still fit the settings; new games otherwise."""
+    """Gives the games of all tables if they still fit the settings; else none, and games start over."""
     if checkpoint.documents.get("games") != games_digest(config):
         logger.warning(
-            "the settings of games or tables have changed since update %d: all games begin anew",
+            "the settings of games or tables have changed since update %d: all games start over",
             checkpoint.update,
         )
         return []

@@ -1,4 +1,4 @@
-"""What befalls workers, from the manager's status into ``run.db`` and to those who watch."""
+"""Records restarts and failures of workers in ``run.db``, and tells the callbacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keisei.runs.rows import WorkerEventRow
 
 
 class WorkerWatch:
-    """Compares the workers with how they were after the update before."""
+    """Compares the state of the workers with that after the last update."""
 
     def __init__(
         self, manager: ParallelManager, database: RunDatabase, tell: Callable[[str, str], None]

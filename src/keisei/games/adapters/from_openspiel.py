@@ -1,7 +1,7 @@
 """OpenSpiel's games as Keisei games: turn-based and simultaneous ones, with and without chance.
 
-Chance events are drawn from the keyed randomness. Games that roll their dice inside, out of reach, cannot
-be repeated and are refused.
+Chance events are drawn from the keyed randomness. Games that draw their chance events internally cannot be
+repeated, so they are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INSTALL = "pip install 'keisei[openspiel]'"
 def openspiel_game(
     name: str, *, batch: int = 1, seed: int = 0, first_game: int = 0, **options: Any
 ) -> SingleGameBatch:
-    """A batch of an OpenSpiel game, by its name there. Options are its parameters, and ``max_plies``."""
+    """Makes a batch of an OpenSpiel game by its OpenSpiel name. Options are its parameters and ``max_plies``."""
     factory = BatchFactory(OpenSpielGame)
     return factory(batch=batch, seed=seed, first_game=first_game, game=name, **options)
 
@@ -98,7 +98,7 @@ class OpenSpielGame(SingleGame):
         return str(self._state)
 
     def _settle(self, rng: KeyedRandom) -> None:
-        """Draw the chance events that come before the next decision."""
+        """Draws the chance events before the next decision."""
         while self._state.is_chance_node():
             outcomes = self._state.chance_outcomes()
             self._state.apply_action(_draw(outcomes, rng.uniform()))
@@ -133,9 +133,9 @@ def _load(spiel: Any, name: str, parameters: dict[str, Any]) -> Any:
 
 
 def _draw(outcomes: list[tuple[int, float]], number: float) -> int:
-    """The outcome that a number in [0, 1) falls on."""
+    """Gives the outcome for a number in [0, 1)."""
     for outcome, probability in outcomes:
         number -= probability
         if number < 0:
             return outcome
-    return outcomes[-1][0]  # the probabilities add up to 1 only up to rounding
+    return outcomes[-1][0]  # the probabilities add up to 1 only approximately

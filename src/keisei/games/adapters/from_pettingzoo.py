@@ -1,8 +1,8 @@
 """PettingZoo's AEC games as Keisei games.
 
-A game needs discrete actions, the same for all agents, and tells the legal ones in an ``action_mask``, in
-its observation dict or in its info. It is seeded from the keyed randomness at every reset, so that it
-depends on (seed, game, episode) alone.
+A game needs discrete actions, the same for all agents. An ``action_mask`` in its observation dict or info marks the
+legal ones. The game is seeded from the keyed randomness at every reset, so it depends only on (seed, game,
+episode).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ZERO_SUM = frozenset({"chess-v6", "connect_four-v3", "go-v5", "leduc_holdem-v4"
 def pettingzoo_game(
     name: str | Callable[..., Any], *, batch: int = 1, seed: int = 0, first_game: int = 0, **options: Any
 ) -> SingleGameBatch:
-    """A batch of a PettingZoo game: ``connect_four_v3``, ``classic/connect_four-v3``, or a function that
+    """Makes a batch of a PettingZoo game: ``connect_four_v3``, ``classic/connect_four-v3``, or a function that
     makes an AEC environment. Options are those of the environment, and ``max_plies`` and ``zero_sum``."""
     factory = BatchFactory(PettingZooGame)
     return factory(batch=batch, seed=seed, first_game=first_game, env=name, **options)
@@ -83,7 +83,7 @@ class PettingZooGame(SingleGame):
         return Outcome(truncated=any(env.truncations.values()) and not any(env.terminations.values()))
 
     def _follow(self) -> None:
-        """Skip the empty turns of agents that are out, while others play on, and see whose turn it is."""
+        """Skips the empty turns of agents that are out while others play on, and finds whose turn it is."""
         env = self._env
         while self.outcome() is None and self._is_out(env.agent_selection):
             env.step(None)
@@ -115,7 +115,7 @@ class PettingZooGame(SingleGame):
 
 
 def _registered(name: str) -> str:
-    """The registry's spelling: connect_four_v3 is classic/connect_four-v3."""
+    """Gives the spelling of PettingZoo's registry: connect_four_v3 is classic/connect_four-v3."""
     known = list(need("pettingzoo", INSTALL).aec_registry)
     wanted = re.sub(r"_v(\d+)$", r"-v\1", name.strip())
     for identity in known:
@@ -142,6 +142,6 @@ def _make(env: str | Callable[..., Any], identity: str, options: dict[str, Any])
 
 
 def _known(pettingzoo: Any, identity: str) -> str:
-    """The options of an environment, from the signature of its class."""
+    """Gives the options of an environment, from the signature of its class."""
     kind = type(pettingzoo.make("aec", identity).unwrapped)
     return f"its options: {', '.join(inspect.signature(kind).parameters)}"

@@ -1,4 +1,4 @@
-"""What the adapters share: Gymnasium spaces for a spec, and a clear word on what is not installed."""
+"""What the adapters share: Gymnasium spaces for a spec, and clear errors for missing packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEED_LIMIT = 1 << 63
 
 
 def need(module: str, install: str) -> Any:
-    """Import a module of an optional package, or say how to get it."""
+    """Imports a module of an optional package. An error says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -23,7 +23,7 @@ def need(module: str, install: str) -> Any:
 
 
 def observation_box(spec: GameSpec) -> spaces.Box:
-    """The space of one observation. Booleans are offered as uint8, since a Box has no booleans."""
+    """Gives the space of one observation. Booleans become uint8, since a Box has no booleans."""
     dtype = as_numbers(np.zeros((), spec.observation.dtype)).dtype
     low, high = -np.inf, np.inf
     if np.issubdtype(dtype, np.integer):
@@ -38,7 +38,7 @@ def as_numbers(observations: Array) -> Array:
 
 
 def picture(game: Game, index: int = 0) -> str:
-    """The picture that Python games give of themselves; a line of facts where there is none."""
+    """Gives the text of a Python game; a line of facts if it has none."""
     text = getattr(game, "text", None)
     if text is not None:
         return str(text(index))

@@ -1,7 +1,7 @@
 """Keisei's games as Gymnasium environments.
 
-``to_gymnasium`` gives one game with one learner, whose opponents are part of the environment.
-``to_gymnasium_vector`` gives the whole batch with the learner in every seat, as in self-play.
+``to_gymnasium`` gives one game with one learner. Its opponents are part of the environment. ``to_gymnasium_vector``
+gives the whole batch with the learner in every seat, as in self-play.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from keisei.games.options import whole_number
 from keisei.games.registry import GameSource, make_game
 
 Opponent: TypeAlias = Callable[[Array, BoolArray], Array]
-"""Takes observations [rows, *shape] and legal masks [rows, num_actions]; gives one action for each row."""
+"""Takes observations [rows, *shape] and legal masks [rows, num_actions]; returns one action for each row."""
 
 
 def to_gymnasium(
@@ -34,11 +34,11 @@ def to_gymnasium(
     seed: int = 0,
     **options: Any,
 ) -> SeatEnv:
-    """A ``gymnasium.Env`` in which ``seat`` is learned.
+    """Makes a ``gymnasium.Env`` in which the learner plays ``seat``.
 
-    The other seats are played by ``opponent``, or at random where there is none. An illegal action loses
-    the game with a reward of -1, as in PettingZoo's classic games, or raises with ``"error"``; the legal
-    ones are in ``info["action_mask"]`` and in ``env.action_masks()``.
+    ``opponent`` plays the other seats; without one, they play at random. An illegal action loses the game with a
+    reward of -1, as in PettingZoo's classic games, or raises an error with ``"error"``. The legal actions are in
+    ``info["action_mask"]`` and in ``env.action_masks()``.
     """
     return SeatEnv(game, seat, opponent, illegal_action, seed, options)
 
@@ -82,7 +82,7 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
         self._game = make_game(self._source, seed=self._seed, first_game=self._resets, **self._options)
         self._resets += 1
         while not self._my_turn():
-            self._play_row(None)  # a game that others end before this seat's first turn is played again
+            self._play_row(None)  # others may end a game before this seat acts; then the next one is played
         self._over = False
         self._look()
         return self._seen.copy(), self._info()
@@ -105,7 +105,7 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
         return self._seen.copy(), reward, self._terminated, finished and not self._terminated, self._info()
 
     def action_masks(self) -> BoolArray:
-        """The legal actions now, under the name that sb3-contrib's MaskablePPO asks for."""
+        """Gives the legal actions, under the name that sb3-contrib's MaskablePPO needs."""
         return self._mask.copy()
 
     def render(self) -> str:
@@ -131,7 +131,7 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
         return {"action_mask": self._mask.astype(np.int8)}
 
     def _play_row(self, action: int | None) -> tuple[float, bool]:
-        """One step of the game: this seat plays ``action`` where it acts, and the opponents theirs."""
+        """Makes one step of the game. This seat plays ``action`` if it acts, and opponents play theirs."""
         game = self._game
         if self._opponent is None:
             actions = game.random_actions().copy()
@@ -147,7 +147,7 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
         return float(step.rewards[0, self._seat]), finished
 
     def _see_the_end(self, final: FinalRows) -> None:
-        """Show the last position where it is this seat's to see; else its last decision remains."""
+        """Shows the last position if this seat would act in it, else that of its last decision."""
         mine = np.flatnonzero(final.seat == self._seat)
         if len(mine):
             observations, legal = self._game.unpack(final.packed[mine[:1]])
@@ -155,12 +155,12 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
 
 
 def to_gymnasium_vector(game: GameSource, *, batch: int = 1, seed: int = 0, **options: Any) -> BatchVectorEnv:
-    """A ``gymnasium.vector.VectorEnv`` over the batch, for self-play.
+    """Makes a ``gymnasium.vector.VectorEnv`` of the batch, for self-play.
 
-    Every decision row is a sub-environment: one for each game where seats take turns, and one for each
-    game and seat where all act at once. Observations are those of the seat that must act now, which
-    ``info["seat"]`` names; rewards go to the seat that has just acted, and ``info["rewards"]`` has those of
-    all seats. Finished games restart in the same step.
+    Every decision row is a sub-environment: one for each game in turn-based games, one for each game and seat in
+    simultaneous games. Observations are those of the seat that must act now, ``info["seat"]``. Rewards are those of
+    the seat that has just acted; ``info["rewards"]`` has those of all seats. Finished games restart in the same
+    step.
     """
     return BatchVectorEnv(game, batch, seed, options)
 
@@ -221,7 +221,7 @@ class BatchVectorEnv(VectorEnv[Array, Array, Array]):
         return {"action_mask": self.game.legal().astype(np.int8), "seat": self.game.rows().seat.copy()}
 
     def _final_infos(self, final: FinalRows, done: BoolArray, seats: Array) -> dict[str, Any]:
-        """The last positions of finished games, in the form that Gymnasium's same-step mode has them."""
+        """Gives the last positions of finished games, in the form of Gymnasium's same-step mode."""
         observations, legal = self.game.unpack(final.packed)
         last = np.full(self.num_envs, None, dtype=object)
         masks = np.zeros((self.num_envs, self.game.spec.num_actions), np.int8)

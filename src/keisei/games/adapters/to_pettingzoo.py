@@ -1,8 +1,8 @@
 """Keisei's games as PettingZoo environments.
 
 Agents are named ``player_0`` …, and an observation is a dict of ``observation`` and ``action_mask``, as in
-PettingZoo's own classic games. The contract shows a position to the seats that act in it; an agent that is
-asked for between its turns sees the position of its last decision.
+PettingZoo's own classic games. The contract shows a position only to the seats that act in it. Between its turns,
+an agent sees the position of its last decision.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from keisei.games.registry import GameSource, make_game
 def to_pettingzoo(
     game: GameSource, *, seed: int = 0, max_cycles: int | None = None, **options: Any
 ) -> KeiseiAECEnv:
-    """A game as an AEC environment. ``max_cycles`` truncates it after so many turns of every agent."""
+    """Makes an AEC environment of a game. ``max_cycles`` truncates it after this many turns of every agent."""
     return KeiseiAECEnv(_Table(game, seed, max_cycles, options))
 
 
 def to_pettingzoo_parallel(
     game: GameSource, *, seed: int = 0, max_cycles: int | None = None, **options: Any
 ) -> KeiseiParallelEnv:
-    """A simultaneous game as a parallel environment."""
+    """Makes a parallel environment of a simultaneous game."""
     return KeiseiParallelEnv(_Table(game, seed, max_cycles, options))
 
 
 class _Table:
-    """The game behind an environment, and what each agent has seen of it last."""
+    """The game of an environment, and the last observation of each agent."""
 
     def __init__(
         self, source: GameSource, seed: int, max_cycles: int | None, options: dict[str, Any]
@@ -74,7 +74,7 @@ class _Table:
         return [int(seat) for seat in self.game.rows().seat]
 
     def play(self, actions: list[int]) -> Step:
-        """One action for each seat that acts; afterwards the views are those of the new position."""
+        """Plays one action for each seat that acts, and updates the observations."""
         step = self.game.step(np.array(actions, np.int64))
         nothing = np.zeros(self.game.spec.num_actions, np.bool_)
         self._views = [(observation, nothing) for observation, _ in self._views]
@@ -98,7 +98,7 @@ class _Table:
 
 
 class KeiseiAECEnv(AECEnv):  # type: ignore[misc]
-    """Agents act one after the other. In a simultaneous game the step is made when the last has acted."""
+    """Agents act one after the other. In a simultaneous game, the step is made when all have acted."""
 
     def __init__(self, table: _Table) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class KeiseiAECEnv(AECEnv):  # type: ignore[misc]
         try:
             step = self._table.play(actions)
         except ActionError:
-            # Nothing was played, so the ply begins again with its first agent.
+            # No action was played, so the ply starts again with its first agent.
             self._begin_ply()
             raise
         self.rewards = dict(zip(self.possible_agents, step.rewards[0].tolist(), strict=True))
@@ -183,7 +183,7 @@ class KeiseiAECEnv(AECEnv):  # type: ignore[misc]
 
 
 class KeiseiParallelEnv(ParallelEnv):  # type: ignore[misc]
-    """All agents of a simultaneous game act at once; the action of one that need not act is ignored."""
+    """All agents of a simultaneous game act at once. Actions of agents that need not act are ignored."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "name": "keisei"}
 

@@ -1,4 +1,4 @@
-"""One game of Shogi for people and tests, in the spirit of python-chess.
+"""One game of Shogi for people and tests, in the style of python-chess.
 
 >>> board = Board()
 >>> board.push_usi("7g7f")
@@ -31,10 +31,10 @@ from keisei.native import core
 
 
 class Termination(Enum):
-    """How a game ended. ``Board.outcome`` gives the first three; records know them all."""
+    """How a game ended. ``Board.outcome`` gives the first three; records use all of them."""
 
     NO_LEGAL_MOVES = "no_legal_moves"
-    """Checkmate, or no move at all: the side to move loses."""
+    """Checkmate, or no legal move: the side to move loses."""
     REPETITION = "repetition"
     """The same position for the fourth time (千日手): a draw."""
     PERPETUAL_CHECK = "perpetual_check"
@@ -42,15 +42,15 @@ class Termination(Enum):
     DECLARATION = "declaration"
     """The side to move declared an entering-king win (入玉宣言)."""
     MAX_PLIES = "max_plies"
-    """The limit of plies was reached."""
+    """The ply limit was reached."""
     RESIGNATION = "resignation"
     TIME_UP = "time_up"
     ILLEGAL_MOVE = "illegal_move"
-    """One side broke a rule; the winner says which."""
+    """One side broke a rule; the other side is the winner."""
     IMPASSE = "impasse"
     """A draw by agreement with both kings entered (持将棋)."""
     INTERRUPTED = "interrupted"
-    """The game was broken off (中断): no result."""
+    """The game was interrupted (中断): no result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Outcome:
 
 
 class LegalMoves:
-    """The legal moves of a board as it stands now: iterate, count, or ask with ``in``."""
+    """A view of the current legal moves of a board: iterate, count, or test with ``in``."""
 
     __slots__ = ("_position",)
 
@@ -89,18 +89,18 @@ class Board:
     """A position with the moves that led to it."""
 
     def __init__(self, sfen: str | None = None) -> None:
-        """``sfen`` may be SFEN, or ``"startpos"``; without it the board is set up for a game."""
+        """``sfen`` may be SFEN or ``"startpos"``. The default is the usual start position."""
         text = STARTING_SFEN if sfen is None else sfen
         self._position = native_position(parse_sfen(text), text)
 
     @classmethod
     def from_setup(cls, setup: Setup) -> Board:
-        """A board from pieces, as the readers of KIF and CSA find them."""
+        """Makes a board from a setup of pieces. The readers of KIF and CSA use it."""
         return cls._of(native_position(setup))
 
     @classmethod
     def from_packed(cls, packed: bytes) -> Board:
-        """A board from a packed position, such as a replay buffer holds."""
+        """Makes a board from a packed position, such as a row of ``Game.pack``."""
         try:
             return cls._of(core.Position(packed))
         except ValueError as error:
@@ -108,7 +108,7 @@ class Board:
 
     @classmethod
     def from_usi_position(cls, text: str) -> Board:
-        """Read USI's ``position`` command: ``[position] (startpos | sfen …) [moves 7g7f …]``."""
+        """Reads USI's ``position`` command: ``[position] (startpos | sfen …) [moves 7g7f …]``."""
         if not isinstance(text, str):
             raise InvalidPositionError(f"a USI position is text; got {type(text).__name__}")
         words = text.split()
@@ -129,11 +129,11 @@ class Board:
         board._position = position
         return board
 
-    # What stands on the board.
+    # Pieces and position.
 
     @property
     def setup(self) -> Setup:
-        """The position without its past."""
+        """The position without its history."""
         position = self._position
         return Setup(position.board(), position.hands(), Color(position.turn), position.ply)
 
@@ -143,7 +143,7 @@ class Board:
 
     @property
     def ply(self) -> int:
-        """Moves played, from 0; a board from SFEN starts at the move number less one."""
+        """The number of moves played, from 0. A board from SFEN starts at the move number minus one."""
         return self._position.ply
 
     @property
@@ -160,11 +160,11 @@ class Board:
         return Piece.from_native(code) if code else None
 
     def hand(self, color: Color) -> dict[PieceType, int]:
-        """What a side holds, rook first; pieces it has none of are left out."""
+        """Gets the pieces in a side's hand and their counts, rook first. Counts of 0 are left out."""
         return self.setup.hand(Color(color))
 
     def king(self, color: Color) -> int:
-        """The square of a side's king."""
+        """Gets the square of a side's king."""
         return self._position.board().index(Piece(Color(color), PieceType.KING).native)
 
     # Moves.
@@ -179,7 +179,7 @@ class Board:
         return [Move.from_native(code) for code in self._position.history()]
 
     def push(self, move: Move) -> None:
-        """Play a legal move. Any other raises ``IllegalMoveError``, and the board stays as it was."""
+        """Plays a legal move. Any other move raises ``IllegalMoveError``, and the board does not change."""
         if not isinstance(move, Move):
             raise InvalidMoveError(f"push takes a Move, got {move!r}; push_usi takes text")
         try:
@@ -188,28 +188,28 @@ class Board:
             raise self._illegal(move) from None
 
     def push_usi(self, text: str) -> Move:
-        """Play a move written in USI, and give it."""
+        """Plays a move written in USI, and returns it."""
         move = Move.from_usi(text)
         self.push(move)
         return move
 
     def pop(self) -> Move:
-        """Take the last move back, and give it. ``IndexError`` where there is none."""
+        """Takes back the last move, and returns it. Raises ``IndexError`` if there is none."""
         return Move.from_native(self._position.pop())
 
     def peek(self) -> Move | None:
-        """The last move, or None where none was played."""
+        """Gets the last move; None if no move was played."""
         history = self._position.history()
         return Move.from_native(history[-1]) if history else None
 
     def action(self, move: Move) -> int:
-        """The number, 0 … 2186, that stands for a legal move in the ``shogi`` game."""
+        """Gets the action number, 0 … 2186, of a legal move in the ``shogi`` game."""
         if move not in self.legal_moves:
             raise self._illegal(move)
         return self._position.action_of(move.native)
 
     def move_from_action(self, action: int) -> Move:
-        """The legal move that an action number stands for in this position."""
+        """Gets the legal move of an action number in this position."""
         if not 0 <= action < core.ACTIONS:
             raise IllegalActionError(f"action {action!r} is outside 0 … {core.ACTIONS - 1}")
         try:
@@ -230,7 +230,7 @@ class Board:
         return self.is_check() and not self.legal_moves
 
     def repetitions(self) -> int:
-        """How often this position stood before in this game; 3 is a fourfold repetition."""
+        """Counts how often this position occurred before in this game; 3 is a fourfold repetition."""
         return self._position.repetitions()
 
     def can_declare_win(self) -> bool:
@@ -238,9 +238,9 @@ class Board:
         return self._position.can_declare_win()
 
     def outcome(self) -> Outcome | None:
-        """How the game ended by its own rules, or None while it goes on.
+        """Gets how the game ended by its rules; None while it continues.
 
-        A declaration is a choice and a limit of plies is a setting, so neither ends a ``Board``.
+        A declaration is a player's choice and a ply limit is a setting, so neither ends a ``Board``.
         """
         code, winner = self._position.ending()
         if not code:
@@ -256,18 +256,18 @@ class Board:
         return write_sfen(self.setup)
 
     def pack(self) -> bytes:
-        """The position in the compact form of the ``shogi`` game; ``from_packed`` reads it."""
+        """Gets the position in the compact form of the ``shogi`` game; ``from_packed`` reads it."""
         return self._position.pack()
 
     def copy(self) -> Board:
-        """A board with the same past that moves on by itself."""
+        """Makes an independent copy, history included."""
         return self._of(self._position.copy())
 
     def __eq__(self, other: object) -> bool:
-        """Same pieces, hands, side to move and ply; the moves that led there may differ."""
+        """Compares pieces, hands, side to move and ply. The history may differ."""
         return self.setup == other.setup if isinstance(other, Board) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # a board changes, so it is no key for a dict
+    __hash__ = None  # type: ignore[assignment]  # a board is mutable, so it has no hash
 
     def __str__(self) -> str:
         return board_text(self.setup)
@@ -281,9 +281,9 @@ class Board:
 
 
 def perft(sfen: str, depth: int) -> int:
-    """How many sequences of ``depth`` legal moves start at a position: the usual test of a move generator.
+    """Counts the sequences of ``depth`` legal moves from a position: the usual test of a move generator.
 
-    Composed positions with more pieces than a set has are welcome: such tests are made of them.
+    Composed positions with more pieces than a set has are allowed, since such tests use them.
     """
     if depth < 0:
         raise ConfigError(f"perft counts moves to a depth of 0 or more; got {depth}")

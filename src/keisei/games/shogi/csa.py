@@ -10,7 +10,7 @@
     -3334FU
     %TORYO
 
-A move names the piece as it is after the move, so a promoted name on a plain piece is a promotion.
+A move names the piece after the move. So a promoted name for an unpromoted piece is a promotion.
 """
 
 from __future__ import annotations
@@ -91,22 +91,22 @@ _TIME = re.compile(r"T([0-9]{1,6})(?:\.[0-9]*)?")
 
 
 def loads(data: str | bytes) -> GameRecord:
-    """Read the first game of a text, or of the bytes of a file in UTF-8 or Shift-JIS."""
+    """Reads the first game of a text, or of the bytes of a file in UTF-8 or Shift-JIS."""
     return next(_games(data))
 
 
 def loads_all(data: str | bytes) -> list[GameRecord]:
-    """Read all games of a text, in which a line with only ``/`` divides them."""
+    """Reads all games of a text. A line with only ``/`` separates them."""
     return list(_games(data))
 
 
 def load(path: str | os.PathLike[str]) -> GameRecord:
-    """Read the first game of a .csa file."""
+    """Reads the first game of a .csa file."""
     return loads(Path(path).read_bytes())
 
 
 def dump(record: GameRecord, path: str | os.PathLike[str], encoding: str = "utf-8") -> None:
-    """Write a game to a file."""
+    """Writes a game to a file."""
     write_text(Path(path), dumps(record), encoding)
 
 
@@ -136,7 +136,7 @@ class _Reader:
         self.recognised = False
 
     def read(self, line: str) -> None:
-        """One line: a comment, a name or a header as a whole, or statements divided by commas."""
+        """Reads one line: a comment, a name, a header, or statements separated by commas."""
         if line.startswith("'"):
             if not line.startswith("'CSA encoding="):
                 self.found.comment(line[1:].removeprefix("*"))
@@ -265,7 +265,7 @@ def _places(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _give_rest(board: bytearray, hands: bytearray, color: Color) -> None:
-    """``AL``: all pieces of the set that are nowhere yet go to one hand."""
+    """Handles ``AL``: all pieces of the set that are not placed yet go to one hand."""
     placed = [Piece.from_native(code).type.plain for code in board if code]
     for kind in HAND_ORDER:
         rest = PIECES_IN_SET[kind] - placed.count(kind) - hands[kind - 1] - hands[7 + kind - 1]
@@ -308,7 +308,7 @@ def _parse_ending(text: str, board: Board) -> Outcome:
 
 
 def dumps(record: GameRecord) -> str:
-    """Write a game as CSA 2.2. The format has no move number, so a start in mid-game counts from 1."""
+    """Writes a game as CSA 2.2. The format has no move number, so a start in mid-game counts from 1."""
     lines = ["V2.2"]
     lines += [f"N{sign}{record.names[color]}" for sign, color in _SIDES.items() if record.names[color]]
     lines += [f"${key}:{value}" for key, value in record.headers.items()]
@@ -355,7 +355,7 @@ def _move_lines(record: GameRecord) -> list[str]:
 
 
 def csa_move(board: Board, move: Move) -> str:
-    """A move as CSA writes it, on a board where it has just been played: ``+7776FU``."""
+    """Writes a move as in ``+7776FU``. The board has already played it."""
     piece = board.piece_at(move.to_square)
     if piece is None:
         raise IllegalMoveError(f"{move} was not the last move on this board")

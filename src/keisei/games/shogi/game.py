@@ -1,4 +1,4 @@
-"""Shogi as a batch of games: the contract on top of the native core."""
+"""Shogi as a batch of games, on top of the native core."""
 
 from __future__ import annotations
 
@@ -33,24 +33,25 @@ from keisei.native import core
 __all__ = ["ShogiGame", "ShogiOptions"]
 
 _BYTES, _BOOLS = np.dtype(np.uint8), np.dtype(np.bool_)
-"""Made once: in a batch of 64, whatever Python does for a call is felt."""
+"""Made once, since in a batch of 64 the Python work of each call is noticeable."""
 _LARGEST = 1_000_000
-"""Rewards are float32: what is far larger loses its digits, or becomes infinite."""
+"""The largest reward. Rewards are float32, and much larger ones lose digits or become infinite."""
 _Reward: TypeAlias = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]
 _Weight: TypeAlias = Annotated[float, Field(ge=0, le=_LARGEST)]
 
 
 class ShogiOptions(Settings):
-    """What can be set about a game of Shogi."""
+    """The options of a game of Shogi."""
 
     max_plies: Annotated[int, Field(ge=1, le=4096)] = 512
-    """The longest game."""
+    """The most plies of a game."""
     limit: Literal["cut", "draw"] = "cut"
-    """What becomes of a game that lasts ``max_plies``: cut off (truncated: a learner bootstraps), or a draw."""
+    """What happens to a game that reaches ``max_plies``: it is cut off (truncated, a learner bootstraps), or a
+    draw."""
     start: str = STARTING_SFEN
     """The position that every game starts from, as SFEN."""
     declaration: bool = False
-    """End a game in favour of the side that may declare a win by the 27-point rule on its turn."""
+    """A side that can declare a win by the 27-point rule on its turn wins."""
     win: _Reward = 1.0
     """Reward of the winner."""
     loss: _Reward = -1.0
@@ -58,14 +59,14 @@ class ShogiOptions(Settings):
     draw: _Reward = 0.0
     """Reward of both sides for a draw by repetition."""
     ply_cost: _Weight = 0.0
-    """What both sides pay for every ply."""
+    """Cost of every ply, for both sides."""
     material: _Weight = 0.0
-    """Weight of the potential-based reward for material; 1 makes a whole set of pieces worth 1."""
+    """Weight of the potential-based reward for material. With 1, a whole set of pieces is worth 1."""
     discount: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """The learner's discount, which the potential needs in order to leave the best play as it is."""
+    """The learner's discount. The potential needs it, so that it does not change the best play."""
     keep_material: bool = False
-    """Leave the reward for material as it is where the rules end a game, instead of taking it back: a quieter
-    signal for beginners, at the price that material counts a little for its own sake."""
+    """Keep the reward for material when the rules end a game, instead of taking it back. Beginners learn from it
+    faster, but material then has a small value of its own."""
 
     @field_validator("start")
     @classmethod
@@ -104,7 +105,7 @@ class ShogiGame:
         )  # fmt: skip
         self._games = np.arange(batch, dtype=np.int32)
         self._observed, self._masked = (batch, *self.spec.observation.shape), (batch, core.ACTIONS)
-        # Where the core writes the last positions of finished games: few steps have any.
+        # Memory in which the core writes the last positions of finished games.
         self._final = FinalRows(
             np.empty(batch, np.int32),
             np.empty(batch, np.int32),
@@ -178,7 +179,7 @@ class ShogiGame:
         return Step(rewards, terminated, truncated, ending, scores, plies, final)
 
     def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
-        """See ``keisei.games.lookahead``. Repetition, the 27-point rule and the limit of plies are not seen."""
+        """See ``keisei.games.lookahead``. Repetition, the 27-point rule and the ply limit are ignored."""
         return lookahead.grab(self._packed_rows(selected), keys)
 
     def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
@@ -206,7 +207,7 @@ class ShogiGame:
 
 
 def _first(final: FinalRows, count: int) -> FinalRows:
-    """A copy of so many rows, which the next step does not touch."""
+    """Copies the first rows. The next step does not change the copy."""
     return FinalRows(final.game[:count].copy(), final.seat[:count].copy(), final.packed[:count].copy())
 
 

@@ -1,4 +1,4 @@
-"""Why a move is illegal, in words. The native core judges; this only explains, when a person asks."""
+"""Explains in words why a move is illegal. The native core decides; this module only explains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from keisei.games.shogi.moves import BLACK, SQUARE_NAMES, Move, Piece, PieceType
 from keisei.games.shogi.sfen import Setup, is_dead_end, native_position
 
 _Step = tuple[int, int]
-"""Files and ranks to go, as black sees them: (0, -1) is straight ahead."""
+"""Steps in files and ranks, as black sees them: (0, -1) is straight ahead."""
 
 _GOLD_STEPS: tuple[_Step, ...] = ((-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (0, 1))
 _DIAGONAL: tuple[_Step, ...] = ((-1, -1), (1, -1), (-1, 1), (1, 1))
@@ -36,7 +36,7 @@ _SLIDES: dict[PieceType, tuple[_Step, ...]] = {
 
 
 def why_illegal(setup: Setup, move: Move) -> str:
-    """The rule that an illegal move breaks."""
+    """Names the rule that an illegal move breaks."""
     reason = _why_no_drop(setup, move) if move.drop is not None else _why_no_board_move(setup, move)
     return reason or _why_no_such_position(setup, move)
 
@@ -109,7 +109,7 @@ def _reaches(setup: Setup, piece: Piece, origin: int, target: int) -> bool:
 
 
 def _why_no_such_position(setup: Setup, move: Move) -> str:
-    """The pieces may go there, so the position after the move is what the rules forbid."""
+    """The piece can move there, so the rules forbid the position after the move."""
     board = bytearray(setup.board)
     if move.drop is not None:
         board[move.to_square] = Piece(setup.turn, move.drop).native
@@ -118,7 +118,7 @@ def _why_no_such_position(setup: Setup, move: Move) -> str:
         piece = Piece.from_native(board[move.from_square])
         after = piece.type.promoted if move.promotion else piece.type
         board[move.to_square], board[move.from_square] = Piece(setup.turn, after).native, 0
-    try:  # hands do not matter for check, and leaving them out keeps the count of pieces right
+    try:  # hands do not matter for check, and without them the number of pieces stays correct
         native_position(Setup(bytes(board), bytes(14), setup.turn.opponent, 0))
     except InvalidPositionError:
         return "it leaves the king in check"

@@ -86,7 +86,7 @@ _IGNORED = re.compile(r"\s*$|#|&|\s*手数-|\+-|\s*9\s*8\s*7\s*6\s*5\s*4\s*3\s*2
 
 
 def loads(data: str | bytes) -> GameRecord:
-    """Read a game from text, or from the bytes of a file in UTF-8 or Shift-JIS."""
+    """Reads a game from text, or from the bytes of a file in UTF-8 or Shift-JIS."""
     reader = _Reader()
     number = 0
     for number, line in enumerate(lines_of(decode(data)), start=1):
@@ -99,12 +99,12 @@ def loads(data: str | bytes) -> GameRecord:
 
 
 def load(path: str | os.PathLike[str]) -> GameRecord:
-    """Read a game from a .kif or .kifu file."""
+    """Reads a game from a .kif or .kifu file."""
     return loads(Path(path).read_bytes())
 
 
 def dump(record: GameRecord, path: str | os.PathLike[str], encoding: str | None = None) -> None:
-    """Write a game to a file: by custom .kif is Shift-JIS and .kifu UTF-8, with Windows line ends."""
+    """Writes a game to a file. By convention .kif is Shift-JIS and .kifu is UTF-8, with Windows line ends."""
     target = Path(path)
     if encoding is None:
         encoding = "cp932" if target.suffix.lower() == ".kif" else "utf-8"
@@ -179,7 +179,7 @@ class _Reader:
             self.found.headers[_HEADER_KEYS.get(key, key)] = value
 
     def _board(self) -> Board:
-        """The board as it stands; made from all that was read when it is first asked for."""
+        """The current board. It is made from the header when it is first used."""
         return self.found.board or self.found.begin(Board.from_setup(self._setup()))
 
     def _setup(self) -> Setup:
@@ -210,7 +210,7 @@ class _Reader:
         self.found.push(*_parse_move(text, board))
 
     def _result_line(self, match: re.Match[str]) -> None:
-        """``まで3手で先手の勝ち`` tells the result again; it counts only where no ending was listed."""
+        """``まで3手で先手の勝ち`` repeats the result. It counts only if no ending was listed."""
         if self.found.outcome is None:
             self.found.outcome = _parse_result(match, self._board())
 
@@ -275,7 +275,7 @@ def _parse_result(match: re.Match[str], board: Board) -> Outcome | None:
 
 
 def _parse_move(text: str, board: Board) -> tuple[Move, int | None]:
-    """A move and its time from ``７六歩(77) ( 0:16/00:00:16)``, full-width digits made plain."""
+    """Reads a move and its time from ``７六歩(77) ( 0:16/00:00:16)``, with full-width digits converted."""
     match = _MOVE.fullmatch(text)
     if match is None:
         raise InvalidMoveError(f"{text[:60]!r} is no KIF move; it is written like '７六歩(77)' or '５五歩打'")
@@ -312,7 +312,7 @@ def _seconds(text: str) -> int | None:
 
 
 def dumps(record: GameRecord) -> str:
-    """Write a game as KIF."""
+    """Writes a game as KIF."""
     handicap = _HANDICAP_OF_SFEN.get(record.start)
     even = handicap in (None, "平手")
     black, white = ("先手", "後手") if even else ("下手", "上手")
@@ -361,7 +361,7 @@ def _move_lines(record: GameRecord) -> list[str]:
 
 
 def kif_move(board: Board, move: Move) -> str:
-    """A move as KIF writes it on a board where it has not been played yet: ``７六歩(77)``."""
+    """Writes a move as in ``７六歩(77)``. The board has not played it yet."""
     last = board.peek()
     if last is not None and last.to_square == move.to_square:
         target = "同　"

@@ -1,4 +1,4 @@
-"""Players' look ahead in Shogi, by the native core: material, captures and alpha-beta."""
+"""Look-ahead in Shogi by the native core: material, captures and alpha-beta."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from keisei.native import core
 
 _SHALLOW = 3
 _ROWS_AT_ONCE = 64
-"""Rows of one native call: between calls a person can still interrupt."""
+"""Rows of one native call. Between calls, Ctrl-C can interrupt."""
 
 
 def grab(packed: ByteArray, keys: NDArray[np.uint64]) -> IntArray:
-    """The capture or promotion that wins the most material; else a random move."""
+    """Gives the capture or promotion that wins the most material, else a random move."""
     rows = len(keys)
     actions, scores, nodes = np.full(rows, -1, np.int32), np.empty(rows, np.int32), np.empty(rows, np.uint64)
     core.grab(packed, keys, actions, scores, nodes)
@@ -22,7 +22,7 @@ def grab(packed: ByteArray, keys: NDArray[np.uint64]) -> IntArray:
 
 
 def search(packed: ByteArray, depth: int, keys: NDArray[np.uint64]) -> IntArray:
-    """The best move as far as ``depth`` plies show, where leaves are worth their material."""
+    """Gives the best move of a search over ``depth`` plies, which counts material at the leaves."""
     rows = len(keys)
     actions, scores, nodes = np.full(rows, -1, np.int32), np.empty(rows, np.int32), np.empty(rows, np.uint64)
     stride = _ROWS_AT_ONCE if depth <= _SHALLOW else 1

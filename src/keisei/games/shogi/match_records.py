@@ -1,4 +1,4 @@
-"""Games of the batch as records: what a match keeps of a game, replayed on a board."""
+"""Games of the batch as records: the actions of a match, replayed on a board."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["KifFormat", "record_of"]
 
 
 class KifFormat:
-    """KIF files in UTF-8, which has a sign for every player's name."""
+    """KIF files in UTF-8, which can write every player's name."""
 
     suffix = ".kif"
 
@@ -24,7 +24,7 @@ class KifFormat:
 
 
 def record_of(game: RecordedGame) -> GameRecord:
-    """The same game with its moves, for ``kif`` and ``csa`` to write."""
+    """Gives the same game as a record, which ``kif`` and ``csa`` can write."""
     board = Board(game.options.get("start", STARTING_SFEN))
     for action in game.actions:
         board.push(board.move_from_action(action))

@@ -1,7 +1,7 @@
-"""Colours, squares, pieces and moves, each as small as the native core's own numbers.
+"""Colours, squares, pieces and moves, with the numbers of the native core.
 
-Squares count file by file from black's right: ``1a`` is 0, ``1i`` is 8, ``9i`` is 80. Colours, piece
-types and squares are the native codes, so that nothing is translated on the way.
+Squares count file by file from black's right: ``1a`` is 0, ``1i`` is 8, ``9i`` is 80. Colours, piece types and
+squares are the native codes, so nothing needs to be translated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WHITE: Final = Color.WHITE
 
 
 class PieceType(IntEnum):
-    """What a piece is. A promoted piece is its plain one plus 8."""
+    """The type of a piece. A promoted type is the plain type plus 8."""
 
     PAWN = 1
     LANCE = 2
@@ -58,12 +58,12 @@ class PieceType(IntEnum):
 
     @property
     def promoted(self) -> PieceType:
-        """The piece it becomes; itself where it cannot promote."""
+        """The promoted type; the type itself if it cannot promote."""
         return PieceType(self + 8) if self.can_promote else self
 
     @property
     def plain(self) -> PieceType:
-        """The piece it is in a hand."""
+        """The unpromoted type, as in a hand."""
         return PieceType(self - 8) if self.is_promoted else self
 
     @property
@@ -85,7 +85,7 @@ PIECES_IN_SET: Final = {
     PieceType.GOLD: 4,
     PieceType.KING: 2,
 }
-"""How many of each plain piece both sides have together."""
+"""The number of each plain piece in a set, for both sides together."""
 
 TYPE_OF_LETTER: Final = {kind.letter: kind for kind in PIECES_IN_SET}
 
@@ -109,7 +109,7 @@ class Piece:
 
     @property
     def symbol(self) -> str:
-        """As SFEN writes it: ``P`` is black's pawn, ``+r`` white's dragon."""
+        """The symbol in SFEN: ``P`` is black's pawn, ``+r`` white's dragon."""
         letter = self.type.letter if self.color is BLACK else self.type.letter.lower()
         return "+" + letter if self.type.is_promoted else letter
 
@@ -120,7 +120,7 @@ _SQUARE_OF_NAME: Final = {name: square for square, name in enumerate(SQUARE_NAME
 
 
 def square_at(file: int, rank: int) -> int:
-    """The square of a file and a rank, both counted from 1."""
+    """Gets the square of a file and a rank, both counted from 1."""
     return (file - 1) * 9 + rank - 1
 
 
@@ -129,12 +129,12 @@ def square_file(square: int) -> int:
 
 
 def square_rank(square: int) -> int:
-    """1 is the rank furthest from black."""
+    """Gets the rank of a square; 1 is the furthest from black."""
     return square % 9 + 1
 
 
 def parse_square(name: str) -> int:
-    """The square of a name such as ``7g``."""
+    """Gets the square of a name such as ``7g``."""
     try:
         return _SQUARE_OF_NAME[name]
     except (KeyError, TypeError):
@@ -152,8 +152,8 @@ _FROM_SHIFT, _PROMOTION_SHIFT, _SQUARE_MASK, _DROP_BASE = 7, 14, 127, 80
 class Move:
     """A move of a piece on the board, or the drop of one from the hand.
 
-    Moves know nothing of the position: a ``Move`` is well formed, and ``Board`` says whether it is
-    legal. They sort by origin, drops last, then by destination, the plain move before the promotion.
+    A ``Move`` does not know the position; ``Board`` decides whether it is legal. Moves sort by origin, drops last,
+    then by destination, the plain move before the promotion.
     """
 
     from_square: int | None
@@ -179,7 +179,7 @@ class Move:
 
     @classmethod
     def from_usi(cls, text: str) -> Move:
-        """Read ``7g7f``, ``8h2b+`` or ``P*5e``."""
+        """Reads ``7g7f``, ``8h2b+`` or ``P*5e``."""
         if not isinstance(text, str):
             raise InvalidMoveError(f"{text!r} is no text; {_USI_FORM}")
         if match := _USI_BOARD_MOVE.fullmatch(text):
@@ -202,7 +202,7 @@ class Move:
     @staticmethod
     @cache  # there are only some 14,000 moves
     def from_native(code: int) -> Move:
-        """The move of the native core's number."""
+        """Gets the move with this number in the native core."""
         origin, target = code >> _FROM_SHIFT & _SQUARE_MASK, code & _SQUARE_MASK
         if origin > _DROP_BASE:
             return Move(None, target, drop=PieceType(origin - _DROP_BASE))

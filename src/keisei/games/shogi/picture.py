@@ -1,4 +1,4 @@
-"""Pictures of a position: one in text, which is also KIF's diagram, and one in SVG."""
+"""Pictures of a position: one as text, which is also KIF's diagram, and one as SVG."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keisei.games.shogi.moves import (
 from keisei.games.shogi.sfen import Setup
 
 KANJI = dict(zip(PieceType, "歩香桂銀角飛金玉と杏圭全馬龍", strict=True))
-"""One sign for each piece, as KIF's diagrams have them."""
+"""One character for each piece, as in KIF's diagrams."""
 
 KANJI_DIGITS = "〇一二三四五六七八九"
 WIDE_DIGITS = "０１２３４５６７８９"
@@ -27,13 +27,13 @@ _SIDE = {BLACK: "先手", WHITE: "後手"}
 
 
 def kanji_number(number: int) -> str:
-    """1 … 99 as 一 … 九十九."""
+    """Writes 1 … 99 as 一 … 九十九."""
     tens, ones = divmod(number, 10)
     return (KANJI_DIGITS[tens] if tens > 1 else "") + "十" * (tens > 0) + (KANJI_DIGITS[ones] if ones else "")
 
 
 def hand_text(setup: Setup, color: Color) -> str:
-    """``飛　角二　歩十``, or ``なし`` for an empty hand."""
+    """Writes a hand as ``飛 角二 歩十``, or ``なし`` if it is empty."""
     items = [
         KANJI[kind] + (kanji_number(count) if count > 1 else "") for kind, count in setup.hand(color).items()
     ]
@@ -41,7 +41,7 @@ def hand_text(setup: Setup, color: Color) -> str:
 
 
 def diagram(setup: Setup) -> list[str]:
-    """The board with a frame and coordinates; ``v`` marks white's pieces."""
+    """Draws the board with a frame and coordinates; ``v`` marks white's pieces."""
     frame = "+" + "---" * 9 + "+"
     rows = [f"|{_row(setup.board, rank)}|{KANJI_DIGITS[rank]}" for rank in range(1, 10)]
     files = " " + "".join(" " + WIDE_DIGITS[file] for file in range(9, 0, -1))
@@ -60,12 +60,12 @@ def _cell(code: int) -> str:
 
 
 def board_text(setup: Setup) -> str:
-    """The whole position in text."""
+    """Draws the whole position as text."""
     hands = {color: f"{_SIDE[color]}の持駒：{hand_text(setup, color)}" for color in Color}
     return "\n".join([hands[WHITE], *diagram(setup), hands[BLACK], f"{_SIDE[setup.turn]}番"])
 
 
-# The SVG. Lengths are in pixels of a drawing that scales.
+# The SVG. Lengths are in pixels; the drawing scales.
 _CELL = 44
 _STAND = 64  # width of the hand on either side
 _MARGIN = 30  # around the board, for coordinates
@@ -84,7 +84,7 @@ text{text-anchor:middle}
 
 
 def board_svg(setup: Setup, last_move: Move | None = None) -> str:
-    """A drawing that stands alone: wooden board, turned pieces, hands, and the last move marked."""
+    """Draws the position as a complete SVG: wooden board, rotated pieces, hands, and the last move marked."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
         f'height="{_HEIGHT}" role="img" aria-label="Shogi board">',
@@ -140,7 +140,7 @@ def _pieces(setup: Setup) -> Iterator[str]:
 
 
 def _piece(piece: Piece, x: int, y: int) -> str:
-    """A five-sided piece around a point, its sign red where promoted, turned where white's."""
+    """Draws a five-sided piece around a point. Promoted pieces are red, and white's are rotated."""
     turned = " rotate(180)" if piece.color is WHITE else ""
     red = " red" if piece.type.is_promoted else ""
     sign = "王" if piece == Piece(WHITE, PieceType.KING) else KANJI[piece.type]
@@ -151,7 +151,7 @@ def _piece(piece: Piece, x: int, y: int) -> str:
 
 
 def _stand(setup: Setup, color: Color) -> Iterator[str]:
-    """A hand, black's to the right and growing upwards, white's to the left and growing downwards."""
+    """Draws a hand: black's on the right, from the bottom up; white's on the left, from the top down."""
     x = _WIDTH - _STAND + 2 if color is BLACK else 6
     yield f'<rect class="stand" x="{x}" y="{_MARGIN}" width="{_STAND - 8}" height="{_BOARD}" rx="4"/>'
     style = "turn" if setup.turn is color else "off"

@@ -1,6 +1,6 @@
-"""A game as it was played: what KIF and CSA files hold, whatever their spelling.
+"""The record of a game: what KIF and CSA files hold.
 
-A ``GameRecord`` is always a legal game: it replays its moves when it is made.
+A ``GameRecord`` is always a legal game: it replays its moves when it is created.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from keisei.games.shogi.board import Board, Outcome, Termination
 from keisei.games.shogi.moves import Color, Move
 from keisei.games.shogi.sfen import STARTING_SFEN, parse_sfen
 
-# Who wins, for each ending whose winner follows from the side to move.
+# The winner, for each ending in which it follows from the side to move.
 _MOVER_LOSES = {Termination.RESIGNATION, Termination.TIME_UP, Termination.NO_LEGAL_MOVES}
 _MOVER_WINS = {Termination.DECLARATION}
 _SOMEONE_WINS = {Termination.ILLEGAL_MOVE, Termination.PERPETUAL_CHECK}
 
 _MOST_SECONDS = 999_999
-# What would read as something else than a header in one of the formats.
+# Text that one of the formats would not read as a header.
 _BAD_HEADER_KEY = re.compile(
     r"[0-9０-９*#&|+'$]|まで|変化|手数|盤面回転|(先手|後手|下手|上手|手合割)(の持駒)?$|.*[:：\r\n]|$"
 )
@@ -30,26 +30,26 @@ _BAD_HEADER_KEY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class GameRecord:
-    """The moves of a game from its start, with what was written beside them."""
+    """The moves of a game from its start, with names, comments and times."""
 
     start: str = STARTING_SFEN
     """SFEN of the first position."""
     moves: tuple[Move, ...] = ()
     outcome: Outcome | None = None
-    """How it ended; None where the record just stops."""
+    """How the game ended; None if the record has no ending."""
     names: tuple[str, str] = ("", "")
     """The players, black first."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Anything else, by CSA's key where it has one (``EVENT``, ``SITE``, ``START_TIME`` …)."""
+    """All other headers, with CSA's key if there is one (``EVENT``, ``SITE``, ``START_TIME`` …)."""
     comments: Mapping[int, str] = field(default_factory=dict)
-    """Comments by how many moves were played when they were made; 0 is before the first."""
+    """Comments, by the number of moves before them; 0 is before the first move."""
     seconds: tuple[int | None, ...] = ()
-    """Time taken for each move; empty where none was noted."""
+    """The time of each move; empty if the record has none."""
 
     def __post_init__(self) -> None:
         self._check()
         self._normalise()
-        turn = self.board().turn  # replays the game, so that a record is always legal
+        turn = self.board().turn  # replays the game, so a record is always legal
         if self.outcome is not None and not _fits(self.outcome, turn):
             raise NotationError(f"{self.outcome} cannot be: {turn.name.lower()} is to move at the end")
 
@@ -67,7 +67,7 @@ class GameRecord:
             check_header_key(key)
 
     def _normalise(self) -> None:
-        """One spelling for equal records, so that they compare equal after any round trip."""
+        """Normalises the fields, so records compare equal after they are written and read."""
         normal = {
             "start": Board(self.start).sfen(),
             "moves": tuple(self.moves),
@@ -83,14 +83,14 @@ class GameRecord:
     def from_board(
         cls, board: Board, outcome: Outcome | None = None, names: tuple[str, str] = ("", "")
     ) -> GameRecord:
-        """The game that a board has seen; its ending is the board's own unless another is given."""
+        """Makes a record of a board's game. The ending is the board's own unless another is given."""
         start, moves = board.copy(), tuple(board.move_stack)
         for _ in moves:
             start.pop()
         return cls(start.sfen(), moves, outcome or board.outcome(), names)
 
     def boards(self) -> Iterator[Board]:
-        """Each position from the first to the last; one board that moves on, so copy what you keep."""
+        """Yields each position from the first to the last. It is one board that changes, so copy what you keep."""
         board = Board(self.start)
         yield board
         for move in self.moves:
@@ -104,7 +104,7 @@ class GameRecord:
         return first.opponent if len(self.moves) % 2 else first
 
     def board(self) -> Board:
-        """The last position, with the whole game behind it."""
+        """Gets the last position, with the whole game as its history."""
         board = Board(self.start)
         for number, move in enumerate(self.moves, start=1):
             try:
@@ -121,14 +121,15 @@ def _fits(outcome: Outcome, turn: Color) -> bool:
 
 
 def ending(termination: Termination, turn: Color) -> Outcome:
-    """The outcome of an ending whose winner follows from the side to move."""
+    """Gets the outcome of an ending whose winner follows from the side to move."""
     if termination in _MOVER_LOSES:
         return Outcome(termination, turn.opponent)
     return Outcome(termination, turn if termination in _MOVER_WINS else None)
 
 
 def rule_broken(board: Board, winner: Color) -> Outcome:
-    """A loss by breaking a rule. Neither KIF nor CSA has a word for perpetual check, so ask the board."""
+    """Gets the outcome of a loss by breaking a rule. KIF and CSA have no word for perpetual check, so the board
+    decides."""
     perpetual = Outcome(Termination.PERPETUAL_CHECK, winner)
     return perpetual if board.outcome() == perpetual else Outcome(Termination.ILLEGAL_MOVE, winner)
 
@@ -145,7 +146,7 @@ def _one_line(text: str) -> str:
 
 
 class RecordBuilder:
-    """What a reader has found so far. It plays each move as it comes, so that errors have a line."""
+    """What a reader has found so far. It plays each move at once, so errors name a line."""
 
     def __init__(self) -> None:
         self.names = ["", ""]
@@ -158,7 +159,7 @@ class RecordBuilder:
         self._seconds: list[int | None] = []
 
     def begin(self, board: Board) -> Board:
-        """Fix the first position."""
+        """Sets the first position."""
         self.board, self._start = board, board.sfen()
         return board
 
@@ -175,7 +176,7 @@ class RecordBuilder:
         self._seconds.append(seconds)
 
     def set_seconds(self, seconds: int) -> None:
-        """The time of the last move; a time for the ending itself is of no use to anybody."""
+        """Sets the time of the last move. A time for the ending itself is ignored."""
         if self._moves and self.outcome is None:
             self._seconds[-1] = seconds
 
@@ -197,7 +198,7 @@ class RecordBuilder:
 
 @contextmanager
 def at_line(number: int) -> Iterator[None]:
-    """Say in which line a text went wrong."""
+    """Adds the line number to errors."""
     try:
         yield
     except NotationError as error:
@@ -205,9 +206,9 @@ def at_line(number: int) -> Iterator[None]:
 
 
 def decode(data: str | bytes) -> str:
-    """Text of a record: UTF-8 with or without a mark, or Shift-JIS as Windows writes it.
+    """Decodes a record: UTF-8 with or without a byte order mark, or Shift-JIS as on Windows.
 
-    Japanese in Shift-JIS is practically never valid UTF-8, so trying UTF-8 first decides.
+    Japanese text in Shift-JIS is almost never valid UTF-8, so UTF-8 is tried first.
     """
     if isinstance(data, str):
         return data.removeprefix("\ufeff")
@@ -220,12 +221,13 @@ def decode(data: str | bytes) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a record, whichever system wrote it. Unlike ``splitlines``, breaks at nothing else."""
+    """Splits a record into lines, with the line ends of any system. ``splitlines`` would also split at other
+    characters."""
     return re.split("\r\n|\r|\n", text)
 
 
 def write_text(path: Path, text: str, encoding: str) -> None:
-    """Write a record to a file, or say which character its encoding lacks."""
+    """Writes a record to a file. An error names a character that the encoding does not have."""
     try:
         path.write_bytes(text.encode(encoding))
     except UnicodeEncodeError as error:

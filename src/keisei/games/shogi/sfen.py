@@ -1,4 +1,4 @@
-"""SFEN: a position as one line of text, and the rules that a position must keep.
+"""SFEN: a position as one line of text, and the rules for valid positions.
 
 lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1
 the ranks from a to i, each from file 9 to file 1         │ │ └ move number, from 1
@@ -49,17 +49,17 @@ HANDICAPS: Final = {"平手": STARTING_SFEN} | {
     name: f"{ranks}/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
     for name, ranks in _HANDICAP_BOARDS.items()
 }
-"""The starts with a name, which KIF uses; white gives the pieces and moves first."""
+"""Named handicaps, as KIF uses them. White gives the pieces and moves first."""
 
 MAX_MOVE_NUMBER: Final = 65_535
-"""The highest move number a position may carry; far beyond the longest game ever played."""
+"""The highest move number of a position, far above that of any real game."""
 
 _HAND_ITEM = re.compile(r"([0-9]*)([A-Za-z])")
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A position without its past, in the native core's codes."""
+    """A position without its history, in the codes of the native core."""
 
     board: bytes
     """81 piece codes."""
@@ -67,18 +67,18 @@ class Setup:
     """7 counts for black, then 7 for white, in the order pawn … gold of ``PieceType``."""
     turn: Color
     ply: int
-    """Moves played before, from 0; SFEN's move number less one."""
+    """The number of moves played before: SFEN's move number minus one."""
 
     def hand(self, color: Color) -> dict[PieceType, int]:
-        """What a side holds, rook first, without the pieces it has none of."""
+        """Gets the pieces in a side's hand and their counts, rook first. Counts of 0 are left out."""
         counts = {kind: self.hands[7 * color + kind - 1] for kind in HAND_ORDER}
         return {kind: count for kind, count in counts.items() if count}
 
 
 def parse_sfen(text: str) -> Setup:
-    """Read SFEN, with or without the word ``sfen`` before it, or ``startpos``.
+    """Reads SFEN, with or without the word ``sfen`` before it, or ``startpos``.
 
-    The form is checked here; ``native_position`` checks that such a position can arise.
+    This checks the form; ``native_position`` checks that the position is possible.
     """
     if not isinstance(text, str):
         raise InvalidPositionError(f"SFEN is text; got {type(text).__name__}")
@@ -100,17 +100,16 @@ def parse_sfen(text: str) -> Setup:
 
 
 def write_sfen(setup: Setup) -> str:
-    """Canonical SFEN: every position has exactly one."""
+    """Writes canonical SFEN. Every position has exactly one."""
     ranks = "/".join(_write_rank(setup.board, rank) for rank in range(1, 10))
     return f"{ranks} {'bw'[setup.turn]} {_write_hands(setup)} {setup.ply + 1}"
 
 
 def native_position(setup: Setup, text: str | None = None, *, strict: bool = True) -> core.Position:
-    """The native position of a setup; refuses what the rules of the game rule out.
+    """Gets the native position of a setup. Impossible positions are errors.
 
-    The native core is the judge; this module only finds the piece at fault. ``text`` is what the error
-    shows where the position was not written as SFEN. Without ``strict``, composed positions with more
-    pieces than a set has pass too.
+    The native core decides; this module only finds the wrong piece. Errors show ``text`` if the position was not
+    written as SFEN. Without ``strict``, composed positions with more pieces than a set has are allowed.
     """
     try:
         return core.Position.from_pieces(setup.board, setup.hands, int(setup.turn), setup.ply, strict)
@@ -140,7 +139,7 @@ def _parse_board(text: str, field: str) -> bytes:
 
 
 def _parse_rank(text: str, row: str, rank: int) -> list[tuple[int, int]]:
-    """The pieces of one rank as (file, code)."""
+    """Reads the pieces of one rank as (file, code)."""
     pieces: list[tuple[int, int]] = []
     file, promoted, after_digit = 9, False, False
     where = f"rank {'abcdefghi'[rank - 1]} ({_shorten(row)!r})"
@@ -208,7 +207,7 @@ def _parse_move_number(text: str, field: str) -> int:
 
 
 def _offender(setup: Setup) -> str | None:
-    """The first rule that the pieces break, with the piece that breaks it; None for a king in check."""
+    """Finds the first rule that the pieces break, with the piece; None for a king in check."""
     return _misplaced(setup) or _miscounted(setup)
 
 
@@ -246,7 +245,7 @@ def _miscounted(setup: Setup) -> str | None:
 
 
 def is_dead_end(piece: Piece, square: int) -> bool:
-    """Whether a piece could never move from a square: no pawn, lance or knight may come to stand so."""
+    """Whether a piece could never move from a square, which is forbidden for pawns, lances and knights."""
     ahead = square_rank(square) - 1 if piece.color is BLACK else 9 - square_rank(square)
     return ahead < {PieceType.PAWN: 1, PieceType.LANCE: 1, PieceType.KNIGHT: 2}.get(piece.type, 0)
 
