@@ -50,7 +50,7 @@ def test_every_setting_is_explained_above_it() -> None:
     place = next(number for number, line in enumerate(lines) if line.strip().startswith("horizon:"))
     assert (
         lines[place - 1].strip()
-        == "# Steps that a table is played before it is handed over: the length of a slab."
+        == "# Steps of a table that make up one slab. An update looks this far ahead."
     )
     assert max(map(len, lines)) <= 120
 

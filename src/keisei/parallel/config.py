@@ -46,7 +46,7 @@ class EnvConfig(Settings):
     options: dict[str, Any] = Field(default_factory=dict)
     """Further options of the game, such as ``max_plies``, where games are cut off."""
     board_size: Annotated[int, Field(ge=1)] | None = None
-    """The size of the board, for those who like to say it; it must be the game's own."""
+    """The size of the board. It may be left out; if it is given, it must be the size that the game has."""
     discount: Annotated[float, Field(gt=0, le=1)] = 0.99
     """What a reward is worth one ply earlier. Learners use it, and so do games whose rewards depend on it."""
     reward_structure: dict[str, float] = Field(default_factory=dict)
@@ -86,71 +86,76 @@ class EnvConfig(Settings):
 
 
 class TableOverride(Settings):
-    """What one table does otherwise than the others."""
+    """Settings of one table that differ from those of the others."""
 
     temperature: Annotated[float, Field(gt=0)] | None = None
+    """The temperature of this table; null takes the one of all tables."""
     epsilon: Annotated[float, Field(ge=0, le=1)] | None = None
+    """The share of random decisions at this table; null takes the one of all tables."""
     seating: Seating | None = None
+    """Who plays at this table; null takes the seating of all tables."""
 
 
 class ParallelConfig(Settings):
-    """How games are played at once. A table is a fixed number of games; workers are the hands that play them."""
+    """How games are played at once. A table is a fixed number of games. Workers play the tables."""
 
     tables: Annotated[int, Field(ge=1, le=MAX_TABLES)] | None = None
-    """Tables of the experiment. Without a number, a manager takes one table for each worker."""
+    """The number of tables. Null takes one table for each worker; a run takes 4."""
     games: Annotated[int, Field(ge=1, le=1 << 16)] = 64
-    """Games of a table, played side by side. More of them make larger batches for the network."""
+    """Games of one table, which are played side by side. More games make larger batches for the network."""
     horizon: Annotated[int, Field(ge=1, le=1 << 20)] = 64
-    """Steps that a table is played before it is handed over: the length of a slab."""
+    """Steps of a table that make up one slab. An update looks this far ahead."""
     episodes_per_worker: Annotated[int, Field(ge=0)] = 0
-    """Collect until each table has finished so many games, whatever the number of steps; 0 counts steps."""
+    """Collect until each table has finished this many games. 0 collects by steps instead."""
     model_sync_interval: Annotated[int, Field(ge=1)] = 1
-    """``sync_model_to_workers(step=…)`` publishes the weights at every so many steps."""
+    """``sync_model_to_workers(step=…)`` publishes the weights once in this many steps."""
     worker_reset_interval: Annotated[int, Field(ge=0)] = 0
-    """Start all games anew after so many collected transitions; 0 never does."""
+    """Restart all games after this many collected transitions. 0 never restarts them."""
     compression_enabled: bool = False
+    """Compress the weights on their way to the workers."""
     compression: Literal["half", "lossless"] = "lossless"
-    """How weights are compressed where ``compression_enabled``."""
+    """The kind of compression: half precision, or without loss."""
     mode: Literal["sync", "async"] = "sync"
-    """In lock-step with the learner, or without ever waiting for it."""
+    """sync: workers wait while the learner learns. async: workers never wait."""
     max_policy_lag: Annotated[int, Field(ge=0)] | None = None
-    """Drop (and count) experience whose weights are more versions old than this."""
+    """Drop experience whose weights are more than this many versions old, and count it. Null keeps all."""
     inference: Literal["worker", "central"] = "worker"
-    """Where policies run: in each worker, or in the learner's process."""
+    """Where the network runs: in each worker, or in the process of the learner (central)."""
     inference_places: Annotated[int, Field(ge=1, le=1024)] = 1
-    """Tables that share a forward pass of central inference. More than one is for graphics cards."""
+    """Tables that share one forward pass of central inference. More than one is for graphics cards."""
     temperature: Annotated[float, Field(gt=0)] = 1.0
-    """Of the distribution that actions are drawn from."""
+    """The temperature of the distribution that actions are drawn from."""
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of decisions that are random."""
+    """The share of decisions that are random."""
     seating: Seating = Seating()
-    """Who plays against the learner, and how often; by default the learner sits in every seat."""
+    """Who plays against the learner, and how often. By default the learner plays in every seat."""
     table_overrides: dict[int, TableOverride] = Field(default_factory=dict)
-    """By the table's number: what that table does otherwise."""
+    """Settings of single tables, by the number of the table."""
 
     backend: str = "process"
     """Where workers run: inline (in this very thread), thread, process, or a backend of your own."""
     num_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] | Literal["auto"] = "auto"
-    """How many workers; ``auto`` takes one for each core. It changes no result."""
+    """How many workers play. ``auto`` takes one for each core. The number changes no result."""
     queue_maxsize: Annotated[int, Field(ge=1, le=4096)] = 4
-    """Slabs of each table: what it may be ahead of the learner. A full queue makes it wait."""
+    """Slabs of each table: how far it may be ahead of the learner. A table with a full queue waits."""
     timeout: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds without any progress after which ``collect_experiences`` gives up."""
+    """``collect_experiences`` raises an error after this many seconds without progress."""
     hang_timeout: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds without a step after which a worker counts as hung and is replaced."""
+    """A worker that makes no step for this many seconds counts as hung and is replaced."""
     use_shared_memory: bool = True
-    """Hand out views of the slabs, valid until the next collection. False hands out copies that stay."""
+    """Hand out views of the slabs, which are valid until the next collection. False hands out copies."""
     scaling: Literal["fixed", "auto"] = "fixed"
     """``auto`` adds and removes workers by load, within min_workers and max_workers."""
     min_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] = 1
+    """The fewest workers that scaling by load leaves."""
     max_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] | None = None
-    """None stands for one for each core."""
+    """The most workers that scaling by load reaches. Null means one for each core."""
     start_method: StartMethod = "auto"
     """How processes start."""
     max_failures: Annotated[int, Field(ge=1)] = 5
-    """A worker that fails so often in a minute, without playing a slab in between, is put out."""
+    """A worker that fails this often within a minute, without finishing a slab, gets no successor."""
     verify_checksums: bool = True
-    """Check each slab when it arrives."""
+    """Check the checksum of each slab when it arrives."""
 
     @field_validator("backend")
     @classmethod
