@@ -55,6 +55,15 @@ def test_the_numbers_are_those_of_in_worker_inference_up_to_rounding() -> None:
     torch.testing.assert_close(column("central"), column("worker"), atol=1e-5, rtol=1e-4)
 
 
+def test_a_reset_gives_both_the_same_random_numbers() -> None:
+    def actions(inference: str) -> torch.Tensor:
+        with manager_of("connect-four", "inline", model=NETWORK, inference=inference) as manager:
+            manager.reset_workers()
+            return torch.from_numpy(manager.collect_experiences().column("action"))
+
+    assert torch.equal(actions("central"), actions("worker"))
+
+
 def test_workers_have_no_network_of_their_own() -> None:
     with manager_of(model=NETWORK, inference="central", backend="inline") as manager:
         manager.collect_experiences()

@@ -228,7 +228,7 @@ def test_the_queue_adds_up_while_workers_play_on() -> None:
 
 
 def test_logs_name_the_worker(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="keisei"), manager_of() as manager:
+    with caplog.at_level(logging.WARNING, logger="keisei.parallel"), manager_of() as manager:
         handle = manager.workers[1].handle
         assert handle is not None
         handle.kill()

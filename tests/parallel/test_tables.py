@@ -124,16 +124,18 @@ def test_a_state_that_came_through_the_pipe_needs_no_slot() -> None:
     assert table.done(record_of(table.orders[0])) == [], "there was no slot before"
 
 
-def test_half_a_state_is_forgotten_with_its_worker() -> None:
-    table = table_with(1)
+def test_what_came_through_the_pipe_before_is_no_part_of_a_state_in_a_slot() -> None:
+    table = table_with(3)
     table.deal(0, newest=1, most=ALL)
-    table.take_piece(b"half of", is_first=True)
+    table.take_piece(b"large", is_first=True)
+    table.done(record_of(table.orders[0], state_slot=THROUGH_PIPE))
+    table.done(record_of(table.orders[0]))
+    assert table.saved == SavedGames(0, 11), "smaller now, it fits again"
+    table.take_piece(b"half of a large", is_first=True)
     table.drop_hands()
     table.deal(1, newest=1, most=ALL)
-    table.take_piece(b"whole", is_first=True)
-    table.done(record_of(table.orders[0], state_slot=THROUGH_PIPE))
-    assert table.saved is not None
-    assert table.saved.state == b"whole"
+    table.done(record_of(table.orders[0]))
+    assert table.saved == SavedGames(0, 12), "whoever sent the half is gone"
 
 
 @pytest.mark.parametrize("changes", [{"sequence": 1}, {"epoch": 1}, {"slab": 9}])

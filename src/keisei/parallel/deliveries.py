@@ -103,10 +103,8 @@ class Deliveries:
 
     def release(self, keep: Collection[Lease] = ()) -> None:
         """The learner is done with what it was lent, but for what it keeps under a lease. It may say so twice."""
-        lent = [
-            item for item in self._lent if item.record.slab >= 0
-        ]  # copies need no lease, they stay anyway
-        self._lent = []
+        # Copies need no lease: they stay anyway.
+        lent, self._lent = [item for item in self._lent if item.record.slab >= 0], []
         self._leased |= {item.lease for item in lent if item.lease in keep}
         self._give_back(item for item in lent if item.lease not in keep)
 
