@@ -1,4 +1,4 @@
-"""How games are played at once: tables, workers, slabs, versioned weights, and recovery that leaves no trace."""
+"""Parallel collection: tables, workers, slabs, versioned weights, and recovery that does not change the data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The memory of play: one block for all tables, which every worker maps.
+"""The shared memory of collection: one block for all tables, which every worker maps.
 
-It holds slabs, the saved states of tables, and a few words by which each worker is watched. Any worker can play any
-table in it, so a worker needs one descriptor, however many tables there are. Pages that nobody writes to cost nothing.
+It holds slabs, saved states of tables, and two control words for each worker. Any worker can play any table in it, so
+a worker needs only one file descriptor. Pages that nobody writes to cost nothing.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from keisei.parallel.config import MAX_WORKERS
 
 _LENGTH = struct.Struct("<Q")
 _CONTROL_BYTES = 64
-"""A cache line each: workers count their steps there, and would slow each other down in one."""
+"""One cache line for each worker, since workers count their steps there. They would slow each other down if they
+shared a line."""
 LEAST_STATE_BYTES = 1 << 20
 STATE_BYTES_A_GAME = 1 << 13
-"""Shogi takes some 400 bytes a game. Slots are much larger, since unused pages are free; what still does not fit
-goes through the pipe."""
+"""Shogi takes about 400 bytes a game. Slots are much larger, because unused pages are free. A state that still does
+not fit goes through the pipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArenaSize:
-    """How much there is of everything."""
+    """The number and size of the arena's parts."""
 
     shape: SlabShape
     slabs: int
     slots: int
-    """For states of tables."""
+    """Slots for the states of tables."""
     slot_bytes: int
 
     @classmethod
@@ -51,8 +52,8 @@ class ArenaSize:
 
 
 def demand_memory(shape: SlabShape, slabs: int) -> None:
-    """Refuse to begin where so many slabs in use would not fit into the memory that is left. The block itself takes
-    pages only as they are written, so a system that is short of them would end a worker hours later."""
+    """Raises an error if this many slabs in use do not fit into the free memory. The block takes pages only when they
+    are written. Without this check, the system would kill a worker hours later."""
     needed, free = int(bytes_per_transition(shape) * shape.transitions) * slabs, free_memory()
     if free is not None and needed > free:
         raise SharedMemoryError(
@@ -63,7 +64,7 @@ def demand_memory(shape: SlabShape, slabs: int) -> None:
 
 
 class Arena:
-    """Views on the block. A worker process gets it among the arguments of its start."""
+    """Gives views on the block. A worker process gets the arena as an argument when it starts."""
 
     def __init__(self, size: ArenaSize, block: SharedBlock | None = None) -> None:
         self.size = size
@@ -85,13 +86,13 @@ class Arena:
         return self._slabs[index]
 
     def control(self, worker: int) -> Array:
-        """[2]: the worker's steps, counted so that a hung worker is seen; and a flag that asks it to stop."""
+        """[2]: the worker's step count, which shows whether it hangs, and a flag that asks it to stop."""
         if worker not in self._controls:
             self._controls[worker] = self._block.array("uint64", (2,), worker * _CONTROL_BYTES)
         return self._controls[worker]
 
     def write_state(self, slot: int, state: bytes) -> bool:
-        """Leave a state in a slot; False where it is too large for one."""
+        """Writes a state into a slot. Gives False if the state is too large."""
         if len(state) > self.size.slot_bytes - _LENGTH.size:
             return False
         start = self._first_slot + slot * self.size.slot_bytes

@@ -1,4 +1,4 @@
-"""Everything that passes between the manager and its workers, and who of them is still there."""
+"""Communication between the manager and its workers. It also detects workers that died or hang."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from keisei.parallel.self_play_worker import Manager
 from keisei.parallel.workers import Worker
 
 START_SECONDS = 60.0
-"""The longest a first start may take."""
+"""The longest time that a first start may take."""
 START_MARGIN = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A worker is gone."""
+    """A worker has died or was ended."""
 
     reason: str
     from_outside: bool = False
     still_writes: bool = False
-    """It is a thread that could not be ended: what it had in hand can't be given to another."""
+    """The worker is a thread that could not be ended. Its slabs cannot be given to another worker."""
 
 
 Event: TypeAlias = Reply | Death
 
 
 class WorkerCommunicator:
-    """Sends orders and gathers events. Each worker has its own pipe, so none can hold up another."""
+    """Sends orders and gathers events. Each worker has its own pipe, so no worker can block another."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class WorkerCommunicator:
             worker.handle.send(ANSWER)
 
     def stop(self, worker: Worker, seconds: float) -> bool:
-        """Ask a worker to end, and end it where it does not. False where it is a thread that can't be ended."""
+        """Asks a worker to end, and ends it if it does not. Gives False if it is a thread that cannot be ended."""
         handle = worker.handle
         ended = True
         if handle is not None:
@@ -86,12 +86,12 @@ class WorkerCommunicator:
         return ended
 
     def events(self, timeout: float) -> Iterator[tuple[Worker, Event]]:
-        """Wait for something to happen, and tell all that has."""
+        """Waits for events, and yields all that have happened."""
         alive = [worker for worker in self.workers if worker.handle is not None]
         if alive:
             self._backend.wait([worker.handle for worker in alive if worker.handle is not None], timeout)
         else:
-            time.sleep(timeout)  # nothing can happen before a successor is due
+            time.sleep(timeout)  # nothing can happen before the next restart
         for worker in alive:
             yield from self._events_of(worker)
 
@@ -99,7 +99,7 @@ class WorkerCommunicator:
         handle = worker.handle
         if handle is None:
             return
-        # Asked before the pipe is emptied: what a worker sent before it died is never missed.
+        # Check this before the pipe is emptied, so that messages sent before the death are never missed.
         was_alive = handle.is_alive()
         failure = None
         while (message := handle.receive()) is not None:
@@ -121,8 +121,8 @@ class WorkerCommunicator:
             yield worker, self._end_hung(worker, patience)
 
     def _patience_with(self, worker: Worker) -> float:
-        """How long a worker may do nothing. One that starts gets many times what the quickest start took, which
-        is two seconds where it imports torch and some hundredths where it is forked."""
+        """Gives how long a worker may make no step. A worker that starts gets 20 times as long as the quickest start.
+        A start takes two seconds if it imports torch, and some hundredths of a second if it is forked."""
         if worker.is_ready:
             return self._hang_timeout
         return max(self._hang_timeout, START_MARGIN * self._quickest_start)

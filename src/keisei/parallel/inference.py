@@ -1,8 +1,8 @@
-"""Central inference: workers only step games, and the learner's process decides for them.
+"""Central inference: workers only step games, and the learner's process makes the decisions.
 
-On a processor each question gets a forward pass of its own. On a graphics card several tables share one: the batch
-then has a fixed number of places, and each table always has the same one. Either way its shape never changes, so a
-row's numbers depend on that row alone, whoever asks and whatever happens to workers.
+On a CPU, each question gets its own forward pass. On a GPU, several tables share one pass: the batch has a fixed
+number of places, and each table always uses the same place. In both cases the shape of the batch never changes. So
+the result of a row depends on that row alone, even if other workers ask or fail.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import sample
 
 GATHER_SECONDS = 0.005
-"""How long a question waits for those of other workers, so that one batch answers several."""
+"""How long a question waits for questions of other workers, so that one batch answers several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class _Asked:
 
 
 class CentralInference:
-    """Answers questions: reads positions from slabs, and writes decisions beside them."""
+    """Answers questions: reads positions from slabs, and writes the decisions into the same slabs."""
 
     def __init__(
         self, network: ActorCritic, version: int, game: Game, plan: WorkerPlan, arena: Arena, places: int
     ) -> None:
-        # A network of its own: the learner's changes while it learns, and is published when it is whole.
+        # This is a copy: the learner's network changes during an update, and is published after it.
         self._network = deepcopy(network).eval()
         self._version = version
         self._settings: PlaySettings = PLAIN
@@ -56,7 +56,7 @@ class CentralInference:
         self._asked: dict[int, _Asked] = {}
 
     def take(self, model: nn.Module, version: int, settings: PlaySettings) -> None:
-        """Decide with these weights from now on."""
+        """Uses these weights from now on."""
         self._network.load_state_dict(model.state_dict())
         self._version, self._settings = version, settings
 
@@ -71,8 +71,8 @@ class CentralInference:
         return bool(self._asked)
 
     def answer(self, could_ask: int) -> list[int]:
-        """Decide for those that asked, once nobody else is about to; gives the workers that have an answer now.
-        ``could_ask`` is how many workers are at play."""
+        """Answers the open questions once no fuller batch is expected. Gives the workers that have an answer now.
+        ``could_ask`` is the number of workers that are playing."""
         answered: list[int] = []
         while self._asked and not self._would_wait(could_ask - len(answered)):
             batch = self._next_batch()
@@ -83,13 +83,13 @@ class CentralInference:
         return answered
 
     def _would_wait(self, others: int) -> bool:
-        """Whether a fuller batch may still come."""
+        """Tells whether a fuller batch may still come."""
         oldest = min(asked.since for asked in self._asked.values())
         is_full = len(self._next_batch()) >= min(self._places, others)
         return not is_full and time.monotonic() - oldest < GATHER_SECONDS
 
     def _next_batch(self) -> dict[int, _Asked]:
-        """Questions whose tables have different places, the oldest first."""
+        """Gives questions whose tables have different places, oldest first."""
         batch: dict[int, _Asked] = {}
         taken: set[int] = set()
         for worker, asked in sorted(self._asked.items(), key=lambda item: item[1].since):
@@ -100,12 +100,12 @@ class CentralInference:
         return batch
 
     def decide_now(self, question: Question, epoch: int) -> None:
-        """Answer a worker that runs inline, in the middle of its step."""
+        """Answers an inline worker in the middle of its step."""
         self.decide([_Asked(question, epoch, 0.0)])
 
     @torch.inference_mode()
     def decide(self, batch: list[_Asked]) -> None:
-        """One forward pass. Places that nobody asked about hold what was last asked there."""
+        """Runs one forward pass. Places without a question keep their last input."""
         for asked in batch:
             self._read(asked)
         logits, values = self._forward(self._observations)
@@ -127,7 +127,7 @@ class CentralInference:
 
     @torch.inference_mode()
     def value_ends(self, slab: Slab) -> None:
-        """The values that bootstrap: of the positions where a slab ends, and where games were cut off."""
+        """Writes the values that are used to bootstrap: at the end of a slab, and where games were cut off."""
         end = slab.shape.steps
         slab.value[end, slab.acting[end]] = self._values(slab.packed[end, slab.acting[end]])
         cut = slab.finished("final_value") & (slab.final_seat >= 0)
@@ -135,7 +135,7 @@ class CentralInference:
             slab.final_value[cut] = self._values(slab.final_packed[cut])
 
     def _values(self, packed: ByteArray) -> FloatArray:
-        """In batches of one shape, so that the numbers do not depend on how many there are."""
+        """Evaluates positions in batches of one shape, so that the results do not depend on their number."""
         observations = np.zeros((self._slots, *self._game.spec.observation.shape), self._observations.dtype)
         values = np.zeros(len(packed), np.float32)
         for start in range(0, len(packed), self._slots):
@@ -145,7 +145,7 @@ class CentralInference:
         return values
 
     def _forward(self, observations: Array) -> tuple[Tensor, FloatArray]:
-        # On one thread, as in a worker: sums then come out the same, however many cores there are.
+        # One thread, as in a worker: the sums are then the same on any number of cores.
         with single_threaded():
             logits, values = self._network(torch.from_numpy(observations).to(self._device))
         return logits.float().cpu(), values.float().cpu().numpy()

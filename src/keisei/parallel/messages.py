@@ -1,4 +1,4 @@
-"""What manager and workers say to each other: small binary messages, one pipe a worker, no pickle."""
+"""The messages between manager and workers: small, binary, without pickle. Each worker has its own pipe."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ _NEED = struct.Struct("<BiQ")
 _PIECE = struct.Struct("<BiB")
 
 PIECE_BYTES = 2048
-"""Of a state that travels through the pipe. A pipe takes messages of this size whole, so that a worker that stops
-in the middle of a long state never leaves half a message behind."""
+"""Size of one part of a state that travels through the pipe. A pipe takes messages of this size whole. So a worker
+that stops in the middle of a long state never leaves half a message behind."""
 THROUGH_PIPE = -2
-"""Stands for a state slot: the state is too large for one, and travels through the pipe."""
+"""Used in place of a state slot if the state is too large for a slot. It then travels through the pipe."""
 
 
 class OrderKind(IntEnum):
     PLAY = 1
-    """Play one slab of a table."""
+    """Plays one slab of a table."""
     FORGET = 2
-    """Another worker plays this table now."""
+    """Drops a table, because another worker plays it now."""
     STOP = 3
 
 
 class Start(IntEnum):
-    """Where the games of a table are taken up."""
+    """Where the games of a table come from."""
 
     GO_ON = 0
-    """The worker has them in hand."""
+    """The worker already holds them."""
     LOAD = 1
-    """They lie in a state slot."""
+    """They are loaded from a state slot."""
     BEGIN = 2
-    """They begin anew."""
+    """They are new games."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a worker is told to do."""
+    """An order to a worker."""
 
     kind: OrderKind
     table: int = 0
     epoch: int = 0
     sequence: int = 0
     version: int = -1
-    """The behaviour to play with; -1 means the newest."""
+    """The version of the behaviour to play with; -1 means the newest."""
     slab: int = 0
     state_slot: int = 0
-    """Where to leave the state of the games when the slab is played."""
+    """The slot for the state of the games after the slab."""
     start: Start = Start.GO_ON
     source: int = 0
     """The state slot to load from."""
@@ -85,7 +85,8 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The worker has written a step's positions into a slab and waits for decisions in the same place."""
+    """The worker has written the positions of a step into a slab. It waits until the decisions are in the same
+    slab."""
 
     table: int
     slab: int
@@ -103,8 +104,8 @@ class StatePiece:
 
 @dataclass(frozen=True, slots=True)
 class NeedState:
-    """The worker wants the next part of the state that it is to load. It asks for one part at a time, so that the
-    manager never waits for a worker that does not read."""
+    """The worker asks for the next part of the state that it loads. It asks for one part at a time, so the manager
+    never waits for a worker that does not read."""
 
     table: int
     offset: int
@@ -122,16 +123,16 @@ Reply: TypeAlias = Ready | SlabRecord | Question | StatePiece | NeedState | Fail
 ANSWER = b"\x01"
 """The manager's reply to a question: the decisions are in the slab."""
 _PIECE_SIGN = b"\xff"
-"""Starts a part of a state that the manager sends; no order and no answer does."""
+"""First byte of a state part that the manager sends. No order and no answer starts with it."""
 
 
 def state_piece(state: bytes, offset: int) -> bytes:
-    """The manager's reply to ``NeedState``. A part that is shorter than the others is the last one."""
+    """Gives the manager's reply to ``NeedState``. The last part is shorter than the others."""
     return _PIECE_SIGN + state[offset : offset + PIECE_BYTES]
 
 
 def piece_content(message: bytes) -> bytes | None:
-    """What ``state_piece`` has sent; None for any other message."""
+    """Gives the content of a message made by ``state_piece``, or None for any other message."""
     return message[1:] if message[:1] == _PIECE_SIGN else None
 
 
@@ -148,7 +149,7 @@ def encode_reply(reply: Reply) -> bytes:
         case NeedState():
             return _NEED.pack(ReplyKind.NEED, reply.table, reply.offset)
         case Failed():
-            # A pipe takes up to 4096 bytes whole or not at all; the end of a traceback says the most.
+            # A pipe takes up to 4096 bytes whole or not at all. The end of a traceback is the most useful part.
             return bytes([ReplyKind.FAILED]) + reply.traceback.encode()[-3500:]
 
 

@@ -1,4 +1,4 @@
-"""Where all parts of collection meet."""
+"""Builds and connects the parts of collection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from keisei.policies.networks import ActorCritic
 
 @dataclass(frozen=True)
 class PlayParts:
-    """What a manager works with."""
+    """The parts that a manager works with."""
 
     arena: Arena
     stock: Stock
@@ -51,13 +51,13 @@ class PlayParts:
         timeline: Timeline,
         leased_slabs: int,
     ) -> PlayParts:
-        """Every arrow between parts is drawn here."""
+        """Makes all parts and connects them."""
         count = config.table_count
         slabs = count * config.queue_maxsize + leased_slabs
-        # A thread that hangs keeps what it had in hand. Processes can be ended.
+        # A hung thread keeps its slabs, because it cannot be ended. A process can be ended.
         reserve = count * config.queue_maxsize if config.backend == "thread" else 0
         shape = SlabShape.of(game.spec, config.horizon, config.games)
-        # In rounds, a table has one slab in use.
+        # In synchronous mode, each table uses one slab at a time.
         demand_memory(shape, leased_slabs + count * (config.queue_maxsize if config.mode == "async" else 1))
         arena = Arena(ArenaSize.of(shape, slabs + reserve, Stock.slots(slabs, reserve, count)))
         stock = Stock(slabs, reserve, count)
@@ -92,7 +92,7 @@ class PlayParts:
         return queue_info(self.tables, self.stock, self.deliveries)
 
     def restore(self, snapshot: TableSnapshot) -> None:
-        """Let a table go on where a snapshot was taken, before anything is ordered."""
+        """Lets a table continue from a snapshot. Call it before anything is ordered."""
         if not 0 <= snapshot.table < len(self.tables):
             raise ParallelError(
                 f"a snapshot is of table {snapshot.table}, and there are {len(self.tables)} tables; "

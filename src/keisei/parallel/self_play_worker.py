@@ -1,7 +1,7 @@
-"""A worker: a pair of hands that plays tables, and leaves experience in slabs.
+"""A worker plays tables and writes the experience into slabs.
 
-It is the same code wherever it runs. A backend gives it a channel to the manager; the inline backend calls ``obey``
-itself. The manager decides where the games of a table are taken up, and the worker obeys.
+The code is the same in every backend. A backend gives the worker a channel to the manager; the inline backend calls
+``obey`` directly. The manager decides where the games of a table start.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from keisei.policies.registry import seated_policies
 
 
 class WorkerStopped(Exception):  # noqa: N818  (an order, not an error)
-    """The manager wants this worker to end at once, in the middle of a slab."""
+    """The manager asks this worker to end at once, in the middle of a slab."""
 
 
 class Manager(Protocol):
-    """What a worker needs of the manager while it plays."""
+    """The calls to the manager that a worker makes while it plays."""
 
     def ask(self, question: Question) -> None:
-        """Wait until the manager has written the decisions of a step into the slab."""
+        """Waits until the manager has written the decisions of a step into the slab."""
         ...
 
     def fetch_state(self, table: int) -> bytes:
-        """The state of a table that is too large for a slot of the arena."""
+        """Gives the state of a table if it is too large for a slot of the arena."""
         ...
 
     def deliver_piece(self, piece: StatePiece) -> None:
-        """Hand in a part of such a state."""
+        """Sends one part of such a state."""
         ...
 
 
 class SelfPlayWorker:
-    """Plays slabs of tables. Everything it does follows from its plan, its orders, the states and the weights."""
+    """Plays slabs of tables. The result depends only on its plan, its orders, the states and the weights."""
 
     def __init__(
         self, plan: WorkerPlan, arena: Arena, weights: WeightReader | None, manager: Manager
@@ -59,7 +59,7 @@ class SelfPlayWorker:
         self._idle_since = time.monotonic()
 
     def obey(self, order: Order) -> SlabRecord | None:
-        """Do what the manager wants; a slab that is played has a record."""
+        """Carries out an order. Gives a record if a slab was played."""
         if order.kind is OrderKind.FORGET:
             self._tables.pop(order.table, None)
             return None
@@ -69,7 +69,8 @@ class SelfPlayWorker:
         return record
 
     def _build_network(self) -> ActorCritic | None:
-        """Game and opponents are tried as well: a worker that can't have them must not say that it is ready."""
+        """Builds the network. It also tries the game and the opponents, so that a worker reports ready only if it can
+        make them all."""
         spec = self.plan.env.make(batch=1, seed=0).spec
         network = None
         if self.plan.model is not None and not self.plan.central:
@@ -100,7 +101,7 @@ class SelfPlayWorker:
         )  # fmt: skip
 
     def _take_up(self, order: Order) -> TableInHand:
-        """The games of a table as the order says: in hand, from a state, or new."""
+        """Gives the games of a table as the order says: held already, loaded from a state, or new."""
         if order.start is Start.GO_ON:
             hand = self._tables.get(order.table)
             if hand is None or (hand.epoch, hand.next_sequence) != (order.epoch, order.sequence):
@@ -110,7 +111,7 @@ class SelfPlayWorker:
         if order.start is Start.LOAD:
             self._tick()
             hand.load(self._state_at(order))
-        self._tick()  # loading is progress too: a worker that loads does not look hung
+        self._tick()  # loading counts as progress, so that the worker does not look hung
         self._tables[order.table] = hand
         return hand
 
@@ -138,7 +139,7 @@ class SelfPlayWorker:
             self._behaviour = reader.settings
 
     def _tick(self) -> None:
-        """Count a step, and look whether the manager wants an end."""
+        """Counts a step, and stops if the manager has asked for it."""
         self._control[0] += 1
         if self._control[1]:
             raise WorkerStopped

@@ -1,4 +1,5 @@
-"""The games of one table in the hands of a worker: played step by step, each decision written in its place."""
+"""The games of one table that a worker holds. They are played step by step, and each decision is written into the
+slab."""
 
 from __future__ import annotations
 
@@ -22,15 +23,15 @@ from keisei.policies.registry import seated_policies
 from keisei.policies.seating import Assignment, play
 
 Slots: TypeAlias = IntArray | slice
-"""Where in a step of a slab the rows have their places."""
+"""The slots of the rows in a step of a slab."""
 ALL_SLOTS = slice(None)
-"""Rows come in the order of their slots. Where every slot acts, a slice says so: a list of them costs 1.4 µs
-more for each column that is written."""
+"""All slots, for steps in which every slot acts. Rows are in the order of their slots. A list of slots would cost 1.4
+µs more for each column that is written."""
 
 
 @dataclass
 class Timing:
-    """Where the time of a slab went, and how many rows acted."""
+    """How the time of a slab was spent, and how many rows acted."""
 
     transitions: int = 0
     game_seconds: float = 0.0
@@ -38,12 +39,13 @@ class Timing:
 
 
 class TableInHand:
-    """Plays slab after slab of one table. All that it does follows from its state, the weights and the seed."""
+    """Plays the slabs of one table. The result depends only on its state, the weights and the seed."""
 
     def __init__(self, plan: WorkerPlan, table: int, epoch: int, network: ActorCritic | None) -> None:
         self.epoch = epoch
         self.next_sequence = -1
-        """Of the slab that these games are ready for. A worker that goes on with them checks it."""
+        """The sequence number of the slab that these games are ready for. A worker checks it before it continues
+        them."""
         self._plan = plan
         self._first_game = plan.first_game(table)
         override = plan.override_of(table)
@@ -54,14 +56,14 @@ class TableInHand:
         spec = self._game.spec
         self._shape = SlabShape.of(spec, plan.horizon, plan.games)
         self._network = None if plan.central else network
-        self._learner: Policy = RandomPolicy(log_probs=False)  # also where the manager decides for it
+        self._learner: Policy = RandomPolicy(log_probs=False)  # used too if the manager decides
         if self._network is not None:
             self._learner = NeuralPolicy(self._network, spec)
         self._policies = seated_policies(self._learner, self._seating, spec, self._network)
         self._situation = self._look()
 
     def load(self, state: bytes) -> None:
-        """Take up the games where they were saved."""
+        """Continues the games from a saved state."""
         self._game.load(state)
         self._situation = self._look()
 
@@ -69,15 +71,15 @@ class TableInHand:
         return self._game.save()
 
     def behave(self, temperature: float, epsilon: float) -> None:
-        """How freely the learner plays from now on, unless this table has rules of its own."""
+        """Sets the temperature and epsilon of the learner, unless this table has its own."""
         if isinstance(self._learner, NeuralPolicy):
             own = self._override
             self._learner.temperature = temperature if own.temperature is None else own.temperature
             self._learner.epsilon = epsilon if own.epsilon is None else own.epsilon
 
     def play(self, slab: Slab, version: int, tick: Callable[[], None], ask: Callable[[int], None]) -> Timing:
-        """One slab, a step of all games after the other. ``ask`` lets the manager decide a step, where inference is
-        central; ``tick`` is called after each step."""
+        """Plays one slab; each step advances all games. With central inference, ``ask`` lets the manager decide a
+        step. ``tick`` is called after each step."""
         timing = Timing()
         for step in range(self._shape.steps):
             began = time.perf_counter()
@@ -105,7 +107,7 @@ class TableInHand:
         return rows.game * self._shape.seats + rows.seat if self._shape.simultaneous else rows.game
 
     def _write_rows(self, slab: Slab, step: int) -> Slots:
-        """Who must act and what each sees; gives the slots of the rows."""
+        """Writes who acts and what each one sees. Gives the slots of the rows."""
         rows = self._situation.rows
         slots: Slots = ALL_SLOTS
         if len(rows) == self._shape.slots:
@@ -138,7 +140,8 @@ class TableInHand:
         return decision
 
     def _write_finals(self, slab: Slab, step: int, outcome: Step) -> None:
-        """The last positions of truncated games, and what the learner thinks of them: they bootstrap."""
+        """Writes the last positions of truncated games and the learner's values for them, which are used to
+        bootstrap."""
         final = outcome.final
         cut = outcome.truncated[final.game]
         rows = FinalRows(final.game[cut], final.seat[cut], final.packed[cut])
@@ -149,7 +152,7 @@ class TableInHand:
         slab.final_value[step, slots] = self._learner.evaluate(*self._game.unpack(rows.packed))
 
     def _write_end(self, slab: Slab) -> None:
-        """Where the slab ends: the next positions and their values, which bootstrap unfinished games."""
+        """Writes the positions after the last step and their values, which are used to bootstrap unfinished games."""
         end = self._shape.steps
         slots = self._write_rows(slab, end)
         if self._network is None:
@@ -170,7 +173,8 @@ def _write_outcome(slab: Slab, step: int, outcome: Step) -> None:
 
 
 def _central_decision(slab: Slab, step: int, slots: Slots, seated: Assignment, local: Decision) -> Decision:
-    """The manager's decisions for the learner's rows, and the worker's own for its opponents'."""
+    """Gives the manager's decisions for the learner's rows, and the worker's own decisions for its opponents'
+    rows."""
     learner = seated == 0
     return Decision(
         actions=np.where(learner, slab.action[step, slots], local.actions),
