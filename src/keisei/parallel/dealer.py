@@ -1,4 +1,4 @@
-"""Who plays which table next. The manager holds the queue, and workers take from it."""
+"""Decides which worker plays which table next. The manager holds the queue of tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from keisei.parallel.workers import WORKING, Worker
 
 
 class Dealer:
-    """Gives tables to workers. A table stays with the worker that has its games in hand, unless another worker has
-    nothing to do."""
+    """Gives tables to workers. A table stays with the worker that holds its games, unless another worker has nothing
+    to do."""
 
     def __init__(
         self,
@@ -24,10 +24,10 @@ class Dealer:
         self._communicator = communicator
         self._newest_version = newest_version
 
-    # In rounds: one order in hand, the rest stays here.
+    # In rounds: each worker has one order at a time.
 
     def deal_one_each(self) -> None:
-        """Give each worker that has nothing to do a table that waits. So nobody rests while a table waits."""
+        """Gives a waiting table to each worker that has nothing to do. So no worker rests while a table waits."""
         for worker in self._communicator.workers:
             if worker.can_play and not worker.orders:
                 table = self._next_for(worker)
@@ -45,20 +45,22 @@ class Dealer:
                 return candidates[0]
         if not waiting:
             return None
-        # From whoever has most to do, the one that would be reached last.
+        # Take the last table of the worker that has the most waiting tables.
         busiest = Counter(table.worker for table in waiting).most_common(1)[0][0]
         return [table for table in waiting if table.worker == busiest][-1]
 
     def _better_elsewhere(self, table: Table, worker: Worker) -> bool:
-        """Failed under this worker, while there are others: one of them tells whose fault it is."""
+        """Tells whether the table failed under this worker and another one can try it. The other one shows whether
+        the table or the worker is the cause."""
         failed = {failure.worker for failure in table.failures}
         others = {other.number for other in self._communicator.workers if other.state in WORKING}
         return worker.number in failed and bool(others - failed)
 
-    # Ahead of the learner: a worker has several orders in hand.
+    # In a stream: each worker has several orders at a time.
 
     def deal_ahead(self) -> None:
-        """Send all orders that wait, each to the worker that has the table in hand, or to the one with fewest."""
+        """Sends all waiting orders, each to the worker that holds the table. A table without a worker goes to the one
+        with the fewest tables."""
         for table in self._tables:
             if table.dealt == 0 and (table.moving or not self._is_in_good_hands(table)):
                 self._take_away(table)
@@ -69,13 +71,13 @@ class Dealer:
                 self._give(table, worker)
 
     def balance(self) -> None:
-        """Share tables out evenly again. A table moves when its worker has done what it has in hand."""
+        """Shares the tables evenly among workers. A table moves when its worker has done the orders that it has."""
         loads = self._loads()
         for table in self._tables:
             if table.dealt and not self._is_in_good_hands(table):
                 table.moving = True
             if loads and (table.moving or not self._is_in_good_hands(table)):
-                loads[_least(loads)] += 1  # whoever has fewest takes it
+                loads[_least(loads)] += 1  # the worker with the fewest tables takes it
         while len(loads) > 1:
             busiest, idlest = max(loads, key=lambda number: loads[number]), _least(loads)
             if loads[busiest] - loads[idlest] < 2:
@@ -86,7 +88,7 @@ class Dealer:
             loads[idlest] += 1
 
     def _loads(self) -> dict[int, int]:
-        """How many tables each worker that can play has, without those that move."""
+        """Gives how many tables each available worker has, without those that move."""
         held = Counter(table.worker for table in self._tables if not table.moving)
         return {
             worker.number: held[worker.number] for worker in self._communicator.workers if worker.can_play
@@ -99,7 +101,7 @@ class Dealer:
     def _is_in_good_hands(self, table: Table) -> bool:
         return table.worker is not None and self._worker(table.worker).can_play
 
-    # Either way.
+    # In both modes.
 
     def _worker(self, number: int) -> Worker:
         return self._communicator.workers[number]
@@ -110,7 +112,7 @@ class Dealer:
         self._communicator.send(worker, table.deal(worker.number, self._newest_version(), worker.room))
 
     def _take_away(self, table: Table) -> None:
-        """Whoever has the games in hand may forget them."""
+        """Takes a table from its worker, which may then forget the games."""
         if table.worker is not None:
             self._worker(table.worker).stale.append(table.number)
         table.drop_hands()

@@ -1,4 +1,4 @@
-"""Slabs on their way to the learner: checked when they arrive, lent, leased by buffers, and given back."""
+"""Slabs on their way to the learner: they are checked, lent, leased by buffers, and given back."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Drops:
-    """What did not reach the learner, and why. Nothing is dropped uncounted."""
+    """Counts what did not reach the learner, and why. Every drop is counted."""
 
     lagging: int = 0
     """Transitions whose weights were too old (``max_policy_lag``)."""
     corrupted: int = 0
-    """Slabs whose checksum was wrong; they were played again."""
+    """Slabs whose checksum was wrong. They were played again."""
 
     def copy(self) -> Drops:
         return replace(self)
 
 
 class Deliveries:
-    """Keeps what has arrived until the learner takes it."""
+    """Keeps the slabs that have arrived until the learner takes them."""
 
     def __init__(self, arena: Arena, stock: Stock, *, verify: bool, hand_out_copies: bool) -> None:
         self._arena, self._stock = arena, stock
@@ -41,10 +41,10 @@ class Deliveries:
         self._leased: set[Lease] = set()
         self.drops = Drops()
         self.transitions = 0
-        """Handed out since the start."""
+        """Transitions handed out since the start."""
 
     def is_whole(self, record: SlabRecord) -> bool:
-        """Does a slab hold what its record says?"""
+        """Tells whether the checksum of a slab is the one in its record."""
         if not self._verify or self._arena.slab(record.slab).checksum() == record.checksum:
             return True
         self.drops.corrupted += 1
@@ -59,20 +59,20 @@ class Deliveries:
         self._arrived.append(self._detached(item) if self._hand_out_copies else item)
 
     def make_room(self) -> None:
-        """Copy what has arrived out of its slabs, where they are needed for the same collection."""
+        """Copies what has arrived out of its slabs, so that the same collection can use them again."""
         self._arrived = [self._detached(item) for item in self._arrived]
 
     def arrived_by_table(self) -> Counter[int]:
-        """How many slabs of each table have arrived."""
+        """Gives how many slabs of each table have arrived."""
         return Counter(item.record.table for item in self._arrived)
 
     def held_by_table(self) -> Counter[int]:
-        """How many slabs of each table the learner has not given back, those that only arrived included."""
+        """Gives how many slabs of each table have arrived or are lent, and are not yet given back."""
         held = [*self._arrived, *self._lent]
         return Counter(item.record.table for item in held if item.record.slab >= 0)
 
     def episodes_of(self, table: int) -> int:
-        """Games that a table finished in what has arrived."""
+        """Gives how many games a table has finished in the slabs that have arrived."""
         return sum(
             int(item.slab.terminated.sum() + item.slab.truncated.sum())
             for item in self._arrived
@@ -84,14 +84,14 @@ class Deliveries:
         return sum(item.record.transitions for item in self._arrived)
 
     def drop_older_than(self, version: int) -> None:
-        """Drop (and count) what was played with weights before a version."""
+        """Drops what was played with weights older than a version, and counts it."""
         dropped = [item for item in self._arrived if item.record.version < version]
         self._arrived = [item for item in self._arrived if item.record.version >= version]
         self.drops.lagging += sum(item.record.transitions for item in dropped)
         self._give_back(dropped)
 
     def hand_out(self, version: int, target: int | None) -> Experiences:
-        """Lend what has arrived, or as much of it as makes up the target, to the learner."""
+        """Lends the slabs that have arrived to the learner: all of them, or as many as reach the target."""
         taken, total = 0, 0
         while taken < len(self._arrived) and (target is None or total < target):
             total += self._arrived[taken].record.transitions
@@ -102,14 +102,15 @@ class Deliveries:
         return Experiences(tuple(ordered), version)
 
     def release(self, keep: Collection[Lease] = ()) -> None:
-        """The learner is done with what it was lent, but for what it keeps under a lease. It may say so twice."""
-        # Copies need no lease: they stay anyway.
+        """Takes back the slabs that were lent. Those in ``keep`` stay with the learner under a lease. Calling it
+        again does nothing."""
+        # Copies need no lease, since they are never given back.
         lent, self._lent = [item for item in self._lent if item.record.slab >= 0], []
         self._leased |= {item.lease for item in lent if item.lease in keep}
         self._give_back(item for item in lent if item.lease not in keep)
 
     def end_leases(self, leases: Iterable[Lease]) -> None:
-        """Slabs that a buffer kept may be played in again. A lease ends once."""
+        """Makes slabs that a buffer kept free again. Ending a lease twice does nothing."""
         for lease in leases:
             if lease in self._leased:
                 self._leased.remove(lease)
@@ -129,7 +130,7 @@ class Deliveries:
                 self._stock.give_slab(item.record.slab)
 
     def _detached(self, item: CollectedSlab) -> CollectedSlab:
-        """A copy in memory of its own; the slab itself is free again."""
+        """Gives a copy in its own memory, and frees the slab."""
         if item.record.slab < 0:
             return item
         copy = copy_slab(item.slab)
@@ -138,7 +139,7 @@ class Deliveries:
 
 
 def copy_slab(slab: Slab) -> Slab:
-    """The same content in private memory."""
+    """Copies a slab into private memory."""
     shape: SlabShape = slab.shape
     copy = Slab(shape, SharedBlock(slab_layout(shape).nbytes, sparse=True))
     for field, column in slab.columns():

@@ -1,7 +1,7 @@
-"""Settings under the names that other parallel collectors use, taken and translated in one place.
+"""Accepts settings under the names that other parallel collectors use, and translates them.
 
-There, a worker owns its games: so many workers, each with so many games. Here, tables own games and workers only play
-them, so W workers of n games become W tables of n games.
+In those collectors, a worker owns its games. Here, tables own the games and workers only play them. So W workers with
+n games each become W tables of n games.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TWICE = "{0} and {1} are two ways to say one thing; leave out {0}"
 
 class _GivenEnv(EnvConfig):
     max_moves: Annotated[int, Field(ge=1)] | None = None
-    """Here: ``options.max_plies``."""
+    """In Keisei: ``options.max_plies``."""
 
     @model_validator(mode="after")
     def _said_once(self) -> _GivenEnv:
@@ -31,19 +31,19 @@ class _GivenEnv(EnvConfig):
 
 class _GivenParallel(ParallelConfig):
     enabled: bool = True
-    """Here: False is ``backend: inline``."""
+    """In Keisei, False is ``backend: inline``."""
     use_threads: bool = False
-    """Here: ``backend: thread``."""
+    """In Keisei: ``backend: thread``."""
     games_per_worker: Annotated[int, Field(ge=1, le=1 << 16)] | None = None
-    """Here: ``games``, with a table for each worker."""
+    """In Keisei: ``games``, with one table for each worker."""
     experience_batch_size: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
-    """Here: ``horizon`` times ``games``."""
+    """In Keisei: ``horizon`` times ``games``."""
     max_game_length: Annotated[int, Field(ge=1)] | None = None
-    """Here: ``options.max_plies`` of the game."""
+    """In Keisei: ``options.max_plies`` of the game."""
     worker_overrides: dict[int, TableOverride] = Field(default_factory=dict)
-    """Here: ``table_overrides``."""
+    """In Keisei: ``table_overrides``."""
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
-    """Here: the manager's own argument."""
+    """In Keisei: an argument of the manager."""
 
     @model_validator(mode="after")
     def _said_once(self) -> _GivenParallel:
@@ -85,7 +85,8 @@ class _GivenParallel(ParallelConfig):
 def read_settings(
     env: EnvConfig | Mapping[str, Any], parallel: ParallelConfig | Mapping[str, Any], seed: int
 ) -> tuple[EnvConfig, ParallelConfig, int]:
-    """Settings as a manager is given them, typed or plain, under either names; and the seed."""
+    """Gives typed settings and the seed. It accepts typed or plain settings, under Keisei's names or the other
+    ones."""
     longest = None
     if not isinstance(parallel, ParallelConfig):
         given = parse_settings(_GivenParallel, parallel, "parallel_config")

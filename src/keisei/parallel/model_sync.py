@@ -1,15 +1,15 @@
-"""Versioned weights: the learner writes them once, every worker reads the newest, nobody waits.
+"""Versioned weights: the learner writes them once, and every worker reads the newest, without waiting.
 
-The block holds two slots; version v lies in slot v mod 2, so that the newest whole version stays untouched
-while the next one is written. Each slot has a sequence number, odd while it is written. A reader notes the
-number, copies, and looks again: where the number has changed, the writer lapped it, and it tries again with
-the newest. The writer takes no lock and looks at no reader, so a reader that is killed holds nobody up.
+The block holds two slots. Version v is in slot v mod 2, so the newest version stays unchanged while the next one is
+written. Each slot has a sequence number, which is odd during a write. A reader notes the number, copies the slot, and
+compares the number again. If it has changed, the writer has overwritten the slot, and the reader tries again with the
+newest version. The writer takes no lock and waits for no reader, so a killed reader blocks nobody.
 
-Why this is safe. On x86, stores become visible in the order of the program and loads are done in order
-(large copies use streaming stores, which the C library fences), and every step here is a call of its own that
-no compiler reorders. On ARM, the processor may reorder both. There, a worker learns of a version by a message
-through a pipe, sent after the write, and the kernel's locks order the write before the message and the
-message before the read; for a worker that polls ``version`` instead, ``_fence`` orders the steps.
+Why this is safe: On x86, stores become visible in program order, and loads are done in order. Large copies use
+streaming stores, which the C library fences. Every step here is a separate call, which no compiler reorders. On ARM,
+the processor may reorder both. There, a worker is told of a version by a message through a pipe, which is sent after
+the write. The kernel's locks order the write before the message, and the message before the read. For a worker that
+polls ``version`` instead, ``_fence`` orders the steps.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ __all__ = [
 
 SLOTS = 2
 PlaySettings: TypeAlias = tuple[float, float]
-"""How freely weights are played: temperature and epsilon."""
+"""How weights are played: temperature and epsilon."""
 PLAIN: PlaySettings = (1.0, 0.0)
 ATTEMPTS = 200
-"""A reader that is lapped so often has a writer that does nothing but publish."""
+"""A reader gives up after this many attempts. It only happens if the writer publishes all the time."""
 
 
 class _Shared:
-    """The block seen by either side."""
+    """The arrays in the block, for writer and readers."""
 
     def __init__(self, block: SharedBlock, capacity: int) -> None:
         views = _block_layout(capacity).views(block)
@@ -96,8 +96,8 @@ _FENCE = threading.Lock()
 
 
 def _fence() -> None:
-    """No load or store crosses this. Releasing a lock keeps earlier ones before it, taking one keeps later
-    ones behind it, so a release followed by an acquire keeps them apart. It costs 0.1 microseconds."""
+    """Keeps loads and stores in order: none of them moves across this call. A release keeps earlier ones before it,
+    and an acquire keeps later ones after it. It costs 0.1 microseconds."""
     with _FENCE:
         pass
     with _FENCE:
@@ -108,17 +108,17 @@ def _fence() -> None:
 class SyncStats:
     version: int
     published: int
-    """Versions written, the first one included."""
+    """Versions written, including the first one."""
     unchanged: int
-    """Times that ``publish`` found the weights as they were, and wrote nothing."""
+    """How often ``publish`` found the weights unchanged and wrote nothing."""
     bytes_written: int
     seconds_writing: float
     payload_bytes: int
-    """Of the newest version, as it lies in the block."""
+    """Size of the newest version in the block."""
 
 
 class ModelSynchronizer:
-    """The learner's side: writes weights into shared memory, with versions. One process publishes."""
+    """The learner's side: writes versioned weights into shared memory. Only one process publishes."""
 
     def __init__(
         self,
@@ -128,7 +128,8 @@ class ModelSynchronizer:
         first_version: int = 1,
         settings: PlaySettings = PLAIN,
     ) -> None:
-        """The weights of ``source`` become ``first_version``. Models published later have its tensors."""
+        """The weights of ``source`` become ``first_version``. Models that are published later must have the same
+        tensors."""
         if first_version < 0:
             raise WeightsError(f"versions are 0 or more, got {first_version}")
         state = tensors_of(source)
@@ -138,22 +139,23 @@ class ModelSynchronizer:
         self._block = SharedBlock(_block_layout(self._stored.nbytes).nbytes)
         self._shared: _Shared | None = _Shared(self._block, self._stored.nbytes)
         self._plain = torch.zeros(self._stored.nbytes if compression == "lossless" else 0, dtype=torch.uint8)
-        """What was compressed last: the slot cannot be compared with new weights, this can."""
+        """The last weights before compression. New weights are compared with them, since the slot holds compressed
+        bytes."""
         self._writing = threading.Lock()
         self._published = self._unchanged = self._bytes = 0
         self._seconds = 0.0
         self._write(self._shared, state, first_version, settings)
 
     def publish(self, source: Weights, settings: PlaySettings = PLAIN) -> int:
-        """Make these weights the newest, and give their version: the one before, if nothing has changed.
+        """Publishes weights and gives their version. If nothing has changed, this is the version before.
 
-        ``settings`` say how freely they are played, and reach readers together with them.
+        ``settings`` are the temperature and epsilon to play with. Readers get them together with the weights.
         """
         shared = self._require_open()
         state = tensors_of(source)
         self._layout.check(state, "the published model")
-        # On one thread: a copy that is shared out waits for the slowest of its threads at every tensor, and
-        # when workers keep all cores busy that made publishing 20M parameters take 170 ms instead of 9.
+        # Copy on one thread. With several threads, each tensor waits for the slowest of them. When workers keep all
+        # cores busy, publishing 20M parameters then takes 170 ms instead of 9.
         with self._writing, torch_threads(1):
             version = int(shared.latest[0])
             slot = version % SLOTS
@@ -165,7 +167,7 @@ class ModelSynchronizer:
 
     @property
     def version(self) -> int:
-        """The newest."""
+        """The newest version."""
         return int(self._require_open().latest[0])
 
     @property
@@ -183,16 +185,16 @@ class ModelSynchronizer:
 
     @property
     def nbytes(self) -> int:
-        """Of shared memory."""
+        """Size of the shared memory."""
         return self._block.nbytes
 
     def reader(self) -> WeightReader:
-        """A worker's side: for a thread as it is, for a process among the arguments of its start."""
+        """Makes a reader for a worker. A thread uses it directly; a process gets it as an argument when it starts."""
         self._require_open()
         return WeightReader(self._block, self._layout, self.compression)
 
     def close(self) -> None:
-        """Give the shared memory back. Workers that still map it keep their part of it until they end."""
+        """Frees the shared memory. Workers that still map it keep it until they end."""
         self._shared = None
         self._block.close()
 
@@ -210,7 +212,7 @@ class ModelSynchronizer:
         return self._shared
 
     def _comparable(self, shared: _Shared, slot: int) -> Mapping[str, Tensor]:
-        """The newest weights, as tensors."""
+        """Gives the newest weights as tensors."""
         flat = self._plain if self.compression == "lossless" else torch.from_numpy(shared.slots[slot])
         return self._stored.views(flat)
 
@@ -221,7 +223,7 @@ class ModelSynchronizer:
             check_half_range(state)
         started = time.perf_counter()
         slot = version % SLOTS
-        # The slot may have been left odd by a write that failed half way.
+        # The number may still be odd, if an earlier write failed half way.
         writing = int(shared.sequence[slot]) | 1
         shared.sequence[slot] = writing
         _fence()
@@ -241,7 +243,7 @@ class ModelSynchronizer:
             return self._stored.nbytes
         write_tensors(state, self._stored.views(self._plain))
         packed = pack(self._plain.numpy())
-        if len(packed) >= self._stored.nbytes:  # Noise: it lies there as it is, and its full length says so.
+        if len(packed) >= self._stored.nbytes:  # noise: stored uncompressed, which its full length shows
             np.copyto(memory, self._plain.numpy())
             return self._stored.nbytes
         memory[: len(packed)] = np.frombuffer(packed, np.uint8)
@@ -249,7 +251,7 @@ class ModelSynchronizer:
 
 
 class WeightReader:
-    """A worker's side: takes weights out of shared memory, whole, into a model of its own."""
+    """A worker's side: copies whole versions of weights from shared memory into the worker's own model."""
 
     def __init__(self, block: SharedBlock, layout: WeightLayout, compression: Compression) -> None:
         self._block = block
@@ -258,7 +260,7 @@ class WeightReader:
         self._compression = compression
         self._views: _Shared | None = None
         self.settings: PlaySettings = PLAIN
-        """Of the weights that were read last."""
+        """The settings of the weights that were read last."""
         self._models: WeakKeyDictionary[nn.Module, _FlatModel] = WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -266,22 +268,22 @@ class WeightReader:
 
     @property
     def _shared(self) -> _Shared:
-        """Made when it is first needed: a parent that only hands readers on shall not hold the memory."""
+        """Made at first use, so that a parent that only passes readers on does not hold the memory."""
         if self._views is None:
             self._views = _Shared(self._block, self._stored.nbytes)
         return self._views
 
     @property
     def version(self) -> int:
-        """The newest that is published."""
+        """The newest published version."""
         return int(self._shared.latest[0])
 
     def read_into(self, model: nn.Module, version: int | None = None) -> int:
-        """Give a model the newest weights, or those of one version, and tell the version.
+        """Copies the newest weights, or those of one version, into a model. Gives the version.
 
-        The first time, the model's tensors move into one stretch of memory, which makes each update a single
-        copy; optimizers and views made before then no longer see them. Should this raise after the writer has
-        lapped it, the model may hold parts of two versions: read again before you use it.
+        The first call moves the model's tensors into one block of memory, so that each update is a single copy.
+        Optimizers and views made before that call no longer see the tensors. If this raises an error because weights
+        were overwritten, the model may hold parts of two versions. Read again before you use it.
         """
         flat = self._flat_model(model)
         for attempt in range(ATTEMPTS):
@@ -297,7 +299,7 @@ class WeightReader:
         )
 
     def _try(self, flat: _FlatModel, version: int) -> bool:
-        """Copy a version. False if it is not there, or was overwritten meanwhile."""
+        """Copies a version. Gives False if it is not there, or was overwritten during the copy."""
         shared, slot = self._shared, version % SLOTS
         before = int(shared.sequence[slot])
         _fence()
@@ -315,8 +317,8 @@ class WeightReader:
         return True
 
     def _copy(self, slot: int, flat: _FlatModel) -> bytes | None:
-        """Bring the slot's bytes into the process. Compressed ones are given back: torn, they could not even
-        be unpacked, so that waits until they are known to be whole."""
+        """Copies the bytes of a slot into the process. Compressed bytes are returned instead. They are unpacked only
+        when the copy is known to be whole, because torn bytes cannot be unpacked."""
         memory = self._shared.slots[slot]
         length = int(self._shared.length[slot])
         if self._compression == "half":
@@ -345,7 +347,7 @@ class WeightReader:
 
 
 class _FlatModel:
-    """A model whose tensors are views on one stretch of memory."""
+    """A model whose tensors are views on one block of memory."""
 
     def __init__(self, model: nn.Module, layout: WeightLayout) -> None:
         tensors = tensors_of(model)
@@ -354,7 +356,7 @@ class _FlatModel:
         self.memory: ByteArray = flat.numpy()
         self.views = layout.views(flat)
         write_tensors(tensors, self.views)
-        # By identity, because tied weights are one tensor under two names; the last name has it.
+        # Keyed by identity: tied weights are one tensor with two names, and it is bound to the last name.
         self._bound: dict[int, tuple[Tensor, Tensor]] = {}
         self._elsewhere: list[tuple[Tensor, Tensor]] = []
         for name, tensor in tensors.items():
@@ -365,7 +367,7 @@ class _FlatModel:
             self._bound[id(tensor)] = (tensor, self.views[name])
 
     def holds(self, model: nn.Module) -> bool:
-        """Whether the model's tensors are still these; ``model.to(...)`` and the like move them."""
+        """Tells whether the model still has these tensors. Calls such as ``model.to(...)`` replace them."""
         known = {*self._bound, *(id(tensor) for tensor, _ in self._elsewhere)}
         if any(id(tensor) not in known for tensor in tensors_of(model).values()):
             return False
@@ -373,6 +375,6 @@ class _FlatModel:
 
     @torch.no_grad()
     def hand_over(self) -> None:
-        """To the tensors on other devices, which cannot be views on this memory."""
+        """Copies the weights to tensors on other devices, which cannot be views on this memory."""
         for tensor, view in self._elsewhere:
             tensor.detach().copy_(view)

@@ -1,4 +1,4 @@
-"""What a worker is given when it starts: what is played, whichever of the tables it will be asked to play."""
+"""The settings that a worker gets when it starts. They are the same for every table that it plays."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from keisei.policies.networks import ModelConfig
 from keisei.policies.seating import Seating
 
 MAX_IN_FLIGHT = 64
-"""Orders that a worker has in hand at the most. A pipe takes some 250 small messages; manager and worker must never
-both wait for the other to read."""
+"""The most orders that a worker may have at once. A pipe takes about 250 small messages. The limit ensures that
+manager and worker never both wait for the other to read."""
 
 
 class WorkerPlan(Settings):
-    """What is played. It is the same for all workers but for their numbers, and travels as JSON."""
+    """Describes what is played. It is the same for all workers, except for the worker number. It is sent as JSON."""
 
     worker: int
     env: EnvConfig
     model: ModelConfig | None
-    """None plays at random."""
+    """None means random play."""
     seed: int
     games: int
-    """Of a table."""
+    """How many games a table has."""
     horizon: int
     seating: Seating
     overrides: dict[int, TableOverride]
-    """By the table's number."""
+    """Overrides by table number."""
     central: bool
-    """True where the manager decides, and the worker only steps games."""
+    """True if the manager makes the decisions and the worker only steps games."""
 
     @classmethod
     def of(
@@ -46,12 +46,12 @@ class WorkerPlan(Settings):
         )
 
     def first_game(self, table: int) -> int:
-        """Games are numbered across all tables."""
+        """Gives the number of a table's first game. Games are numbered across all tables."""
         return table * self.games
 
     @property
     def seatings(self) -> list[Seating]:
-        """Of all tables, whichever the worker will play."""
+        """The seatings of all tables, since the worker may play any of them."""
         own = [override.seating for override in self.overrides.values()]
         return [self.seating, *(seating for seating in own if seating is not None)]
 

@@ -1,4 +1,4 @@
-"""Two ways to collect: in rounds, in lock-step with the learner; and as a stream that never waits for it."""
+"""Two ways to collect: in rounds that alternate with the learner, or as a stream that never waits for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keisei.parallel.tables import Table
 from keisei.parallel.workers import WORKING, Worker, WorkerState
 
 POLL_SECONDS = 0.05
-"""How long the manager sleeps at the most before it looks for hung workers again."""
+"""The longest time that the manager sleeps before it checks for hung workers again."""
 
 
 class Pump(Protocol):
@@ -43,7 +43,7 @@ class Collector:
         self._dealer, self._supervisor = dealer, supervisor
 
     def round(self, target: int | None, version: int, patience: float) -> None:
-        """Every table is played equally far with behaviour of one version. Returns when all of it has arrived."""
+        """Plays every table equally far with behaviour of one version. Returns when all slabs have arrived."""
         owed = self._owed(target)
         watch = _Progress(patience)
         while True:
@@ -59,14 +59,15 @@ class Collector:
             watch.look(self._progress(), self._stuck)
 
     def stream(self, target: int | None, seconds: float, oldest: int = 0) -> None:
-        """Keep every free slab in play, until enough has arrived that is of a version or newer, or the time is up.
+        """Keeps every free slab in play, until enough transitions of version ``oldest`` or newer have arrived, or the
+        time is up.
 
-        Weights do not change meanwhile: what a worker is in the middle of may be too old, but its next slab is not.
-        So a call that has the time for two slabs never ends empty, however often weights change between calls.
+        Weights do not change during the call. The slab that a worker is playing may be too old, but its next slab is
+        not. So a call with enough time for two slabs never returns empty, even if weights change often between calls.
         """
         deadline = time.monotonic() + seconds
         needed = target or 1
-        self._supervisor.pump(0)  # so that what has come is taken in, also where there is no time to wait
+        self._supervisor.pump(0)  # takes in what has arrived, even if there is no time to wait
         self._dealer.balance()
         while True:
             self._deliveries.drop_older_than(oldest)
@@ -79,9 +80,9 @@ class Collector:
             if self._deliveries.arrived_transitions >= needed or left <= 0:
                 return
             if has_some and not self._anybody_works() and not self._anybody_plays():
-                return  # nobody works any more, but something had arrived before
+                return  # no worker is left, but something arrived before
             if not any(table.orders for table in self._tables):
-                # Every slab is full, and the learner wants more than all of them hold.
+                # All slabs are full, and the target is larger than all of them.
                 self._deliveries.make_room()
                 self._demand_slabs(not has_some)
                 if not self._stock.free_slabs:
@@ -90,7 +91,7 @@ class Collector:
             self._supervisor.pump(min(POLL_SECONDS, left))
 
     def play_on(self) -> None:
-        """Order a slab for every one that is free, as many for each table, and wait for nothing."""
+        """Orders a slab for each free one, the same number for each table, and returns at once."""
         if not self._anybody_works():
             return
         held = self._deliveries.held_by_table()
@@ -105,7 +106,7 @@ class Collector:
             self._dealer.deal_ahead()
 
     def _owed(self, target: int | None) -> dict[int, int]:
-        """How many slabs each table is still to be ordered. What was begun before, by a call that timed out, counts."""
+        """Gives how many slabs must still be ordered for each table. Slabs from a call that timed out count too."""
         each = 1
         if target is not None and not self._config.episodes_per_worker:
             each = max(1, -(-target // (len(self._tables) * self._slab_transitions)))
@@ -115,7 +116,7 @@ class Collector:
         }
 
     def _order_owed(self, owed: dict[int, int], version: int) -> None:
-        """A table gets its next order when the one before is done."""
+        """Orders the next slab of each table whose last order is done."""
         for table in self._tables:
             if table.orders:
                 continue
@@ -129,7 +130,7 @@ class Collector:
                 owed[table.number] -= 1
 
     def _owe_episodes(self, table: Table, owed: dict[int, int]) -> None:
-        """Where games are counted instead of steps: one slab more while too few have been finished."""
+        """Adds one slab if episodes are counted instead of steps, and the table has finished too few of them."""
         wanted = self._config.episodes_per_worker
         if wanted and not owed[table.number] and self._deliveries.episodes_of(table.number) < wanted:
             owed[table.number] = 1
@@ -141,12 +142,12 @@ class Collector:
         return any(worker.orders for worker in self._workers)
 
     def _demand_hands(self) -> None:
-        """Nobody at work is an error, unless those that rest or leave are still playing."""
+        """Raises an error if no worker is active, unless paused or leaving workers still play."""
         if not self._anybody_works() and not self._anybody_plays():
             raise NoWorkersError(self._why_nobody_works())
 
     def _demand_slabs(self, wanted: bool) -> None:
-        """Nothing to play in is an error: buffers keep all there is."""
+        """Raises an error if no slab is free because buffers keep all of them."""
         if wanted and not self._stock.free_slabs:
             raise ParallelError(
                 f"all {self._stock.slabs} slabs are kept under leases, and none is left to play in; end some "
@@ -154,7 +155,7 @@ class Collector:
             )
 
     def _demand_hope(self) -> None:
-        """A table that no worker can play is an error at once, before it puts out one worker after the other."""
+        """Raises an error for a table that no worker can play, before it makes one worker after another fail."""
         for table in self._tables:
             if table.is_hopeless(self._config.max_failures):
                 raise TableFailedError(
@@ -163,7 +164,8 @@ class Collector:
                 )
 
     def _progress(self) -> int:
-        """Steps, and successors too: a hung worker that has just been replaced has its time ahead of it."""
+        """Counts steps, slabs and restarts. A restart counts as progress, so that the successor of a hung worker gets
+        the full time."""
         steps = sum(worker.handle.steps for worker in self._workers if worker.handle is not None)
         return steps + sum(worker.totals.restarts + worker.totals.slabs for worker in self._workers)
 
@@ -182,7 +184,7 @@ class Collector:
 
 
 class _Progress:
-    """Raises when a number has not moved for too long."""
+    """Raises an error if a number has not changed for too long."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience

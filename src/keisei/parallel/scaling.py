@@ -1,4 +1,4 @@
-"""How many workers: more where the learner starves, fewer where workers wait for it."""
+"""Adjusts the number of workers: adds one if the learner waits too long, removes one if workers wait too long."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from keisei.parallel.config import ParallelConfig
 from keisei.parallel.workers import WorkerTotals
 
 WINDOW = 10
-"""Collections that a decision looks back on."""
+"""A decision is based on this many collections."""
 STARVED = 0.5
-"""The learner waits for more than this share of its time: add a worker."""
+"""If the learner waits for more than this share of its time, a worker is added."""
 IDLE = 0.5
-"""Workers wait for more than this share of theirs: remove one."""
+"""If workers wait for more than this share of their time, one is removed."""
 
 
 class LoadWatch:
-    """Follows who waits for whom. It decides on whole windows, so that it does not swing to and fro."""
+    """Measures how long learner and workers wait. It decides only after a whole window, so that the number does not
+    swing up and down."""
 
     def __init__(self, config: ParallelConfig) -> None:
         self._config = config
@@ -34,7 +35,7 @@ class LoadWatch:
         self._collections += 1
 
     def advice(self, workers: int, crew: WorkerTotals) -> int:
-        """+1, -1 or 0 workers, at the end of a window; ``crew`` sums up what all workers have done."""
+        """Gives +1, -1 or 0 workers at the end of a window. ``crew`` holds the totals of all workers."""
         if self._config.scaling != "auto" or self._collections < WINDOW:
             return 0
         elapsed = max(1e-9, time.monotonic() - self._since)

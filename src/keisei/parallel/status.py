@@ -1,4 +1,4 @@
-"""How the manager, its workers and its tables are, as of one moment."""
+"""The status of the manager, its workers and its tables at one moment."""
 
 from __future__ import annotations
 
@@ -19,41 +19,42 @@ class WorkerStatus:
     state: str
     process_id: int | None
     tables: tuple[int, ...]
-    """That it has in hand."""
+    """Tables that it holds."""
     transitions: int
     episodes: int
     slabs: int
     seconds: float
-    """In which it played, since the start."""
+    """Seconds in which it played, since the start."""
     steps_per_second: float
-    """While it plays."""
+    """Speed while it plays."""
     game_share: float
-    """Of the time that it plays, the part that the games take."""
+    """Share of its playing time that the games take."""
     policy_share: float
     waiting_share: float
-    """Of all its time, the part that it waited for orders."""
+    """Share of all its time in which it waited for orders."""
     restarts: int
     memory_bytes: int
-    """Resident memory of its process; 0 where it has none of its own."""
+    """Resident memory of its process; 0 if it has no process of its own."""
     last_error: str
 
 
 @dataclass(frozen=True, eq=False)
 class ManagerStatus(Mapping[str, Any]):
-    """Readable as attributes and as a mapping: ``status.active_workers`` and ``status["active_workers"]``."""
+    """Status of a manager. It is read as attributes or as a mapping: ``status.active_workers`` or
+    ``status["active_workers"]``."""
 
     running: bool
     active_workers: int
-    """Workers that collect, or will as soon as they are back."""
+    """Workers that collect, or will collect after a restart."""
     workers: tuple[WorkerStatus, ...]
     tables: int
     queue_info: dict[str, int]
     version: int
-    """The newest weights."""
+    """The newest version of the weights."""
     policy_lag: float
-    """Of the experience handed out last."""
+    """Policy lag of the last experience that was handed out."""
     transitions: int
-    """Handed out since the start."""
+    """Transitions handed out since the start."""
     transitions_per_second: float
     restarts: int
     drops: Drops
@@ -75,7 +76,7 @@ _NAMES = tuple(field.name for field in fields(ManagerStatus))
 
 
 def queue_info(tables: Sequence[Table], stock: Stock, deliveries: Deliveries) -> dict[str, int]:
-    """Slabs that are being played, free, at the learner, and kept under a lease, over all tables."""
+    """Counts slabs over all tables: being played, free, at the learner, and kept under a lease."""
     playing = sum(len(table.orders) for table in tables)
     free, leased = stock.free_slabs, deliveries.leased
     filled = stock.slabs - playing - free - leased

@@ -1,4 +1,4 @@
-"""What of the arena is free: slabs to play in, and slots for the states of tables."""
+"""The free parts of the arena: slabs to play in, and slots for the states of tables."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from keisei.errors import ParallelError
 
 
 class Stock:
-    """Counts slabs and slots out and in. A slab is in one place at a time: free, ordered, arrived, lent or leased."""
+    """Keeps track of free slabs and slots. A slab is in one place at a time: free, ordered, arrived, lent or
+    leased."""
 
     def __init__(self, slabs: int, reserve: int, tables: int) -> None:
-        """``reserve`` slabs replace those that a hung thread may still write to. There is a state slot for each slab,
-        since any of them may be the last that a table has played, and one more for each table."""
+        """``reserve`` slabs replace those that a hung thread may still write to. Each slab has a state slot, because
+        any slab may be the last one of a table. Each table has one more slot."""
         self.slabs = slabs
         self._free_slabs = list(range(slabs))[::-1]
         self._reserve = list(range(slabs, slabs + reserve))
@@ -25,14 +26,14 @@ class Stock:
         return len(self._free_slabs)
 
     def take(self) -> tuple[int, int]:
-        """A slab, and a slot for the state after it."""
+        """Takes a slab, and a slot for the state after it."""
         return self._free_slabs.pop(), self._free_slots.pop()
 
     def take_slot(self) -> int:
         return self._free_slots.pop()
 
     def replace_lost(self) -> tuple[int, int]:
-        """A slab and a slot in place of two that never come back."""
+        """Takes a slab and a slot that replace lost ones."""
         if not self._reserve:
             raise ParallelError(
                 "too many threads hang in their games, and all spare memory is lost to them; mend the game, or play "

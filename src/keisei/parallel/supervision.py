@@ -1,4 +1,4 @@
-"""Keeps the crew at work: takes in what workers say, and replaces those that die."""
+"""Handles the events of workers, and replaces workers that die."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """What happens on every event. A worker's death changes nothing in the experience: whoever gets its tables takes
-    up the states that were last handed in, and plays the unfinished slabs again."""
+    """Handles every event. The death of a worker does not change the experience: other workers load the last saved
+    states of its tables, and play the unfinished slabs again."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Supervisor:
         self._max_failures = max_failures
 
     def pump(self, timeout: float) -> None:
-        """Wait for events, act on them, and start the successors that are due."""
+        """Waits for events, handles them, and starts the successors that are due."""
         for worker, event in self._communicator.events(self._patience(timeout)):
             self._act_on(worker, event)
         if self._inference is not None:
@@ -55,14 +55,15 @@ class Supervisor:
                 self._communicator.start(worker)
 
     def _patience(self, timeout: float) -> float:
-        """Not longer than until the next successor is due, or a question has waited long enough."""
+        """Limits the time-out, so that it ends when the next successor is due or a question has waited long
+        enough."""
         if self._inference is not None and self._inference.is_asked:
             timeout = min(timeout, GATHER_SECONDS)
         failed = [worker for worker in self._communicator.workers if worker.state is WorkerState.FAILED]
         return max(0.0, min([timeout, *(worker.retry_at - time.monotonic() for worker in failed)]))
 
     def _could_ask(self) -> int:
-        """How many workers are at play."""
+        """Gives how many workers are playing."""
         return sum(bool(worker.orders) and worker.is_ready for worker in self._communicator.workers)
 
     def _act_on(self, worker: Worker, event: Event) -> None:
@@ -85,7 +86,7 @@ class Supervisor:
                 self._bury(worker, event)
 
     def _send_piece(self, worker: Worker, need: NeedState) -> None:
-        """A part of a state that is too large for a slot, to the worker that loads it."""
+        """Sends a worker one part of a state that it loads and that is too large for a slot."""
         saved = self._tables[need.table].saved
         if worker.handle is not None and saved is not None:
             worker.handle.send(state_piece(saved.state, need.offset))
@@ -122,7 +123,8 @@ class Supervisor:
         self._tell(worker, death, place)
 
     def hand_on_tables(self, worker: Worker, *, still_writes: bool) -> None:
-        """A worker is gone; whoever is free plays its tables, but not where it may still write to."""
+        """Frees the tables of a worker that is gone, so that others play them. If it may still write to its slabs,
+        the tables get other slabs."""
         for table in self._tables:
             if table.worker == worker.number:
                 if still_writes:

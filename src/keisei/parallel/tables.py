@@ -1,4 +1,5 @@
-"""Tables as the manager knows them: what each has promised, where its games are, and in whose hands."""
+"""The manager's view of tables: the orders of each one, the saved state of its games, and the worker that plays
+it."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from keisei.parallel.messages import THROUGH_PIPE, Order, OrderKind, Start
 from keisei.parallel.stock import Stock
 
 FAILURE_WINDOW = 60.0
-"""Seconds within which failures count together."""
+"""Failures within this many seconds are counted together."""
 OUTSIDE_KILLS = 20
-"""How often a table or a worker may be hit from outside in a row: by a person, or by a system out of memory."""
+"""How often in a row a table or a worker may be killed from outside: by a person, or by a system out of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +27,24 @@ class TableSnapshot:
     table: int
     epoch: int
     sequence: int
-    """Of the next slab."""
+    """The sequence number of the next slab."""
     state: bytes
-    """``Game.save``; empty where the games of this epoch have not begun."""
+    """``Game.save``; empty if the games of this epoch have not begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedGames:
-    """Where the state lies that a table was last known to be in."""
+    """Where the last known state of a table is stored."""
 
     epoch: int
     slot: int
     state: bytes = b""
-    """The state itself, where it is too large for a slot."""
+    """The state itself, if it is too large for a slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableFailure:
-    """A worker failed while it played the table, by no fault from outside."""
+    """A worker failed while it played the table, and the cause did not come from outside."""
 
     worker: int
     at: float
@@ -52,24 +53,24 @@ class TableFailure:
 
 @dataclass
 class Table:
-    """One table. Its games move from worker to worker by their saved state, and nobody can tell from the data."""
+    """One table. Its games move between workers as a saved state, and this does not change the data."""
 
     number: int
     games: int
     seed: int
     epoch: int = 0
-    """Counts resets. New orders are of this epoch."""
+    """Counts resets. New orders have this epoch."""
     next_sequence: int = 0
     saved: SavedGames | None = None
-    """The state after the last slab that was handed in; None where nothing was."""
+    """The state after the last slab that was handed in; None if there was none."""
     orders: deque[Order] = field(default_factory=deque)
-    """Slabs that are to be played, oldest first, whether a worker has been told or not."""
+    """Slabs to play, oldest first, including those that no worker has been given yet."""
     dealt: int = 0
-    """How many of the orders its worker has been given."""
+    """How many of the orders were given to its worker."""
     worker: int | None = None
-    """Who has the games in hand."""
+    """The worker that holds the games."""
     moving: bool = False
-    """Gets no further orders until its worker has done those that it has: then another takes it."""
+    """True if another worker will take it. It gets no more orders until its worker has done those that it has."""
     failures: list[TableFailure] = field(default_factory=list)
     outside_kills: int = 0
     _arriving: list[bytes] = field(default_factory=list, repr=False)
@@ -80,21 +81,21 @@ class Table:
 
     @property
     def waits(self) -> bool:
-        """Has an order that no worker has been given."""
+        """True if it has an order that was not given to a worker."""
         return len(self.orders) > self.dealt
 
     def add_order(self, slab: int, state_slot: int, version: int) -> None:
-        """The next slab is to be played, with behaviour of a version (-1: the newest)."""
+        """Adds an order for the next slab, with behaviour of a version (-1: the newest)."""
         self.orders.append(
             Order(OrderKind.PLAY, self.number, self.epoch, self.next_sequence, version, slab, state_slot)
         )
         self.next_sequence += 1
 
     def deal(self, worker: int, newest: int, most: int) -> list[Order]:
-        """The orders that a worker is to be sent now: all that it has not been given, or as many as it takes.
+        """Gives the orders to send to a worker now: all that it has not been given, but at most ``most``.
 
-        Old weights are not kept. Orders that outlived theirs, because a collection timed out and the learner went on
-        without it, are played with the newest; every transition says which those are.
+        Old weights are not kept. An order outlives its weights if a collection times out and the learner continues
+        without it. Such an order is played with the newest weights; every transition holds their version.
         """
         if self.dealt and worker != self.worker:
             raise ParallelError(f"table {self.number} is in the hands of worker {self.worker}")
@@ -109,7 +110,8 @@ class Table:
         return sent
 
     def _with_start(self, order: Order, index: int, is_new_to_it: bool) -> Order:
-        """Tell a worker where to take up the games: it goes on, unless they begin anew or are new to it."""
+        """Adds where the games come from. The worker continues them, unless there was a reset or it does not hold
+        them."""
         saved_epoch = self.saved.epoch if self.saved is not None else None
         epoch_before = self.orders[index - 1].epoch if index else saved_epoch
         if epoch_before != order.epoch:
@@ -119,13 +121,13 @@ class Table:
         return replace(order, start=Start.LOAD, source=self.saved.slot)
 
     def take_piece(self, content: bytes, is_first: bool) -> None:
-        """A part of a state that is too large for a slot."""
+        """Takes one part of a state that is too large for a slot."""
         if is_first:
             self._arriving.clear()
         self._arriving.append(content)
 
     def done(self, record: SlabRecord) -> list[int]:
-        """Take note of a slab that was played; gives the state slots that are free now."""
+        """Notes that a slab was played. Gives the state slots that are free now."""
         order = self.orders[0] if self.dealt else None
         if order is None or (order.epoch, order.sequence, order.slab) != (
             record.epoch, record.sequence, record.slab,
@@ -144,12 +146,12 @@ class Table:
         return [*free, order.state_slot] if record.state_slot == THROUGH_PIPE else free
 
     def drop_hands(self) -> None:
-        """Its worker is gone, or plays it no more. All orders wait again."""
+        """Removes its worker. All orders wait again."""
         self.worker, self.dealt, self.moving = None, 0, False
         self._arriving.clear()
 
     def reset(self) -> None:
-        """The games of later orders begin anew. What a worker has in hand is still played."""
+        """Starts new games with later orders. Orders that a worker already has are still played."""
         self.epoch += 1
         for index in range(self.dealt, len(self.orders)):
             self.orders[index] = replace(self.orders[index], epoch=self.epoch)
@@ -165,13 +167,13 @@ class Table:
         self.failures = [*recent, TableFailure(worker, now, error)]
 
     def is_hopeless(self, max_failures: int) -> bool:
-        """Failed under two workers, too often under one that can play other tables, or took too many of them with it:
-        the fault is the table's own."""
+        """Tells whether the table itself is the cause of its failures. This is so if it failed under two workers, too
+        often under one worker, or was killed from outside too often."""
         tried = {failure.worker for failure in self.failures}
         return len(tried) > 1 or len(self.failures) >= max_failures or self.outside_kills >= OUTSIDE_KILLS
 
     def describe_failure(self) -> str:
-        """How a hopeless table got there."""
+        """Describes how a hopeless table failed."""
         tried = sorted({failure.worker for failure in self.failures})
         if len(tried) > 1:
             return f"failed under the workers {tried}"
@@ -184,8 +186,8 @@ class Table:
         return self.failures[-1].error if self.failures else "they were killed, perhaps for want of memory"
 
     def snapshot(self, arena: Arena) -> TableSnapshot:
-        """The games as they were after the last slab that was handed in. Later states have other slots, so that a
-        worker that plays on does not disturb this."""
+        """Gives the games after the last slab that was handed in. Later states use other slots, so a worker that
+        plays on does not change this one."""
         following = self.orders[0] if self.orders else None
         epoch = self.epoch if following is None else following.epoch
         sequence = self.next_sequence if following is None else following.sequence
@@ -195,7 +197,7 @@ class Table:
         return TableSnapshot(self.number, epoch, sequence, state)
 
     def restore(self, snapshot: TableSnapshot, arena: Arena, stock: Stock) -> None:
-        """Take up a snapshot, before anything is ordered."""
+        """Restores a snapshot. Call it before anything is ordered."""
         self.epoch, self.next_sequence = snapshot.epoch, snapshot.sequence
         if not snapshot.state:
             return
@@ -207,13 +209,14 @@ class Table:
             self.saved = SavedGames(snapshot.epoch, THROUGH_PIPE, snapshot.state)
 
     def move_orders(self, fresh: Callable[[], tuple[int, int]]) -> None:
-        """Give the orders in hand other slabs and state slots: whoever had them may still write to theirs."""
+        """Gives other slabs and state slots to the orders of a lost worker, since it may still write to the old
+        ones."""
         for index in range(self.dealt):
             slab, slot = fresh()
             self.orders[index] = replace(self.orders[index], slab=slab, state_slot=slot)
 
     def describe_place(self) -> str:
-        """Where a table stands, for somebody who wants to see its failure again."""
+        """Describes the current place of a table, so that a failure can be reproduced."""
         order = self.orders[0] if self.orders else None
         return (
             f"seed {self.seed}, table {self.number} (games {self.first_game} … {self.first_game + self.games - 1}), "

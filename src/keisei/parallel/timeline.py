@@ -1,4 +1,4 @@
-"""Who did what when: spans and marks, exported as a trace that Chrome and Perfetto show."""
+"""Records what workers and learner do, as spans and marks. It is exported as a trace for Chrome and Perfetto."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from keisei.experience.slab import SlabRecord
 
 CAPACITY = 20_000
-"""Events kept; older ones make room, so that a long run's memory stays flat."""
+"""The number of events that are kept. Older ones are dropped, so that memory does not grow in a long run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,14 @@ class TimelineEvent:
     lane: str
     name: str
     started: float
-    """``time.monotonic``"""
+    """Time by ``time.monotonic``."""
     seconds: float | None
-    """None for a mark without a length."""
+    """None for a mark, which has no length."""
     details: tuple[tuple[str, float], ...] = ()
 
 
 class Timeline:
-    """The latest events of a manager and its workers."""
+    """Holds the latest events of a manager and its workers."""
 
     def __init__(self) -> None:
         self.events: deque[TimelineEvent] = deque(maxlen=CAPACITY)
@@ -55,7 +55,7 @@ class Timeline:
         )
 
     def export(self, path: str | Path) -> None:
-        """Write the trace event format (JSON) that chrome://tracing and ui.perfetto.dev open."""
+        """Writes the events in the trace event format (JSON), which chrome://tracing and ui.perfetto.dev open."""
         lanes = {lane: number for number, lane in enumerate(sorted({event.lane for event in self.events}))}
         names = [
             {"ph": "M", "name": "thread_name", "pid": 0, "tid": number, "args": {"name": lane}}

@@ -1,8 +1,8 @@
-"""Weights as bytes: where each tensor lies, how they shrink, and a blob that stands for itself.
+"""Weights as bytes: the layout of tensors, compression, and a format that describes itself.
 
     magic 8 | length of the header u32 | header, JSON | payload | CRC-32 of all before u32
 
-All numbers are little-endian. Nothing here unpickles, so a hostile file can be refused but not run.
+All numbers are little-endian. No pickle is loaded here, so a hostile file can be rejected but cannot run code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keisei.games.contract import ByteArray
 
 Compression = Literal["none", "half", "lossless"]
 Weights = nn.Module | Mapping[str, Tensor]
-"""A model, or what its ``state_dict()`` gives."""
+"""A model, or the result of its ``state_dict()``."""
 
 DTYPES: dict[str, torch.dtype] = {
     str(dtype).removeprefix("torch."): dtype
@@ -35,9 +35,10 @@ DTYPES: dict[str, torch.dtype] = {
     )
 }
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
-"""Integers as wide as a number, to compare bits: NaN equals itself there, and -0 is not 0."""
+"""Integer types by width, used to compare numbers bit by bit. Compared as bits, NaN equals itself, and -0 differs
+from 0."""
 HALF_LIMIT = 65520.0
-"""From here on, float16 rounds to infinity."""
+"""From this value on, float16 rounds to infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,10 @@ class TensorField:
 
 @dataclass(frozen=True, slots=True)
 class WeightLayout:
-    """The tensors of a model in one stretch of bytes.
+    """The tensors of a model in one block of bytes.
 
-    Each starts at a multiple of 64 bytes, as torch's own allocator does it: matrix products may differ in
-    the last bit with the alignment of what they multiply, and they must not between two workers.
+    Each tensor starts at a multiple of 64 bytes, as with torch's own allocator. The last bit of a matrix product may
+    depend on alignment, and two workers must get the same result.
     """
 
     fields: tuple[TensorField, ...]
@@ -87,21 +88,21 @@ class WeightLayout:
         return cls(tuple(fields), end)
 
     def stored(self, compression: Compression) -> WeightLayout:
-        """The layout under a compression: ``half`` makes single and double precision float16."""
+        """Gives the layout under a compression. ``half`` stores single and double precision as float16."""
         if compression != "half":
             return self
         narrow = {"float32": "float16", "float64": "float16"}
         return self._lay((f.name, narrow.get(f.dtype, f.dtype), f.shape) for f in self.fields)
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """The tensors in a flat tensor of bytes, without a copy."""
+        """Gives the tensors in a flat tensor of bytes, without a copy."""
         return {
             f.name: flat[f.offset : f.offset + f.nbytes].view(DTYPES[f.dtype]).view(f.shape)
             for f in self.fields
         }
 
     def check(self, state: Mapping[str, Tensor], what: str) -> None:
-        """Refuse tensors that are others than these, and name the first one."""
+        """Raises an error that names the first tensor that does not match this layout."""
         expected = {f.name: f for f in self.fields}
         for name in [*expected, *state]:
             if name not in state:
@@ -120,7 +121,7 @@ _SAME_MODEL = "build both models with the same settings"
 
 
 def tensors_of(source: Weights) -> dict[str, Tensor]:
-    """Parameters and buffers by name: the model's own tensors, not copies."""
+    """Gives parameters and buffers by name: the model's own tensors, not copies."""
     state = source.state_dict(keep_vars=True) if isinstance(source, nn.Module) else source
     for name, tensor in state.items():
         if not isinstance(tensor, Tensor):
@@ -135,7 +136,8 @@ def check_compression(compression: str) -> Compression:
 
 
 def check_half_range(state: Mapping[str, Tensor]) -> None:
-    """float16 ends at 65504; beyond it a finite weight would silently become infinite."""
+    """Raises an error for weights beyond the range of float16. It ends at 65504; larger weights would silently become
+    infinite."""
     for name, tensor in state.items():
         if tensor.dtype not in (torch.float32, torch.float64) or not tensor.numel():
             continue
@@ -150,14 +152,14 @@ def check_half_range(state: Mapping[str, Tensor]) -> None:
 
 @torch.no_grad()
 def write_tensors(state: Mapping[str, Tensor], views: Mapping[str, Tensor]) -> None:
-    """Copy, and convert where the views are of another type. Takes tensors of any device."""
+    """Copies tensors, and converts them if the views have another type. Tensors may be on any device."""
     for name, view in views.items():
         view.copy_(state[name])
 
 
 @torch.no_grad()
 def same_bits(state: Mapping[str, Tensor], views: Mapping[str, Tensor]) -> bool:
-    """Whether the views already hold these tensors; the first that differs ends the search."""
+    """Tells whether the views already hold these tensors. It stops at the first difference."""
     for name, view in views.items():
         bits = BITS[view.dtype.itemsize]
         new = state[name].detach().to("cpu", view.dtype).contiguous()
@@ -167,10 +169,10 @@ def same_bits(state: Mapping[str, Tensor], views: Mapping[str, Tensor]) -> bool:
 
 
 def pack(plain: ByteArray) -> bytes:
-    """Lossless: zlib at its fastest, over byte planes.
+    """Compresses without loss: zlib at its fastest level, over byte planes.
 
-    Signs and exponents of weights are alike and compress, mantissas are noise; with the four bytes of each
-    number in four planes, zlib finds 15 % instead of 8 % and takes two thirds of the time.
+    Signs and exponents of weights are similar and compress well; mantissas are noise. Each of the four bytes of a
+    number goes into its own plane. With planes, zlib saves 15 % instead of 8 %, in two thirds of the time.
     """
     return zlib.compress(np.ascontiguousarray(plain.reshape(-1, 4).T).data, level=1)
 
@@ -178,7 +180,7 @@ def pack(plain: ByteArray) -> bytes:
 def unpack(packed: bytes, plain: ByteArray) -> None:
     unpacker = zlib.decompressobj()
     try:
-        # One byte more than there should be, so that neither too much nor a bomb gets through.
+        # Ask for one byte too many. This detects data that is too long, and stops decompression bombs.
         planes = unpacker.decompress(packed, plain.size + 1)
     except zlib.error as error:
         raise WeightsError(f"the compressed weights are damaged: {error}") from None
@@ -189,16 +191,16 @@ def unpack(packed: bytes, plain: ByteArray) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CompressionReport:
-    """What each compression would do to these weights."""
+    """The size and error of each compression for given weights."""
 
     plain_bytes: int
     half_bytes: int
     lossless_bytes: int
     half_max_absolute_error: float
-    """Infinite where a weight is beyond the range of float16."""
+    """Infinite if a weight is beyond the range of float16."""
     half_max_relative_error: float
-    """Over the weights that are not 0. At most 2^-11, save for weights below 6e-5, which float16 has
-    few bits for."""
+    """The largest relative error of weights that are not 0. It is at most 2^-11, except for weights below 6e-5, which
+    have fewer bits in float16."""
 
 
 @torch.no_grad()
@@ -235,7 +237,7 @@ _CRC = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What the JSON says, checked."""
+    """The checked content of the JSON header."""
 
     version: int
     compression: Compression
@@ -243,7 +245,7 @@ class _Header:
 
 
 def encode(source: Weights, compression: Compression = "none", version: int = 0) -> bytes:
-    """Weights as bytes that know what they are, for a network or a file."""
+    """Encodes weights as bytes that describe themselves, for a network or a file."""
     compression = check_compression(compression)
     state = tensors_of(source)
     layout = WeightLayout.of(state)
@@ -264,7 +266,7 @@ def encode(source: Weights, compression: Compression = "none", version: int = 0)
 
 
 def decode(blob: bytes, model: Weights) -> int:
-    """Put encoded weights into a model, in place, and give their version. On an error it is as it was."""
+    """Copies encoded weights into a model and gives their version. After an error, the model is unchanged."""
     state, version = decode_state(blob)
     target = tensors_of(model)
     WeightLayout.of(state).check(target, "the model")
@@ -273,11 +275,11 @@ def decode(blob: bytes, model: Weights) -> int:
 
 
 def decode_state(blob: bytes) -> tuple[dict[str, Tensor], int]:
-    """The tensors of encoded weights, in their own precision, and their version."""
+    """Gives the tensors of encoded weights, in their original precision, and their version."""
     header, payload = _open(blob)
     stored = header.layout.stored(header.compression)
     lossless = header.compression == "lossless"
-    # Before memory is taken: a few bytes may claim to be terabytes. zlib shrinks by 1032 at most.
+    # Check before memory is allocated: a short file may claim terabytes. zlib shrinks by at most 1032.
     if stored.nbytes > 1032 * len(payload) if lossless else stored.nbytes != len(payload):
         raise WeightsError(f"encoded weights have {len(payload)} bytes, their header says {stored.nbytes}")
     flat = torch.zeros(stored.nbytes, dtype=torch.uint8)

@@ -1,4 +1,4 @@
-"""Workers as the manager knows them: each one's state, and every way in which it changes."""
+"""The manager's view of workers: the state of each one, and every way in which it changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from keisei.parallel.tables import FAILURE_WINDOW, OUTSIDE_KILLS
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 5.0
 FORGET_WITH_AN_ORDER = 2
-"""Tables that a worker is told to forget with each order: with all orders in flight, no more than a pipe takes."""
+"""How many tables a worker is told to forget with each order. Even with all orders in flight, the pipe has room for
+them."""
 
 
 class WorkerState(Enum):
@@ -24,29 +25,29 @@ class WorkerState(Enum):
     RUNNING = "running"
     PAUSED = "paused"
     DRAINING = "draining"
-    """Finishing its orders, to be removed afterwards."""
+    """It finishes its orders and is removed afterwards."""
     STOPPED = "stopped"
     FAILED = "failed"
-    """Dead, and about to be replaced."""
+    """It is dead and will be replaced."""
     QUARANTINED = "quarantined"
-    """Failed too often; it gets no successor."""
+    """It failed too often and is not replaced."""
 
 
 WORKING = frozenset({WorkerState.STARTING, WorkerState.RUNNING, WorkerState.FAILED})
-"""States in which a worker plays, or will as soon as it is back."""
+"""States in which a worker plays, or will play after a restart."""
 GONE = frozenset({WorkerState.STOPPED, WorkerState.QUARANTINED})
 
 
 @dataclass
 class WorkerTotals:
-    """What a worker has done since the start."""
+    """Totals of a worker since the start."""
 
     transitions: int = 0
     slabs: int = 0
     episodes: int = 0
     restarts: int = 0
     seconds: float = 0.0
-    """In which it played."""
+    """Seconds in which it played."""
     game_seconds: float = 0.0
     policy_seconds: float = 0.0
     waited_seconds: float = 0.0
@@ -63,23 +64,23 @@ class WorkerTotals:
 
 @dataclass
 class Worker:
-    """One place in the crew. A worker that dies is followed by another in the same place.
+    """A worker and its successors, which have the same number. If the worker dies, a successor is started.
 
-    Its state changes here and nowhere else.
+    All changes of its state are made in this class.
     """
 
     number: int
     handle: WorkerHandle | None = None
     state: WorkerState = WorkerState.STARTING
     orders: deque[Order] = field(default_factory=deque)
-    """Sent and not yet done, oldest first."""
+    """Orders that were sent and are not yet done, oldest first."""
     stale: list[int] = field(default_factory=list)
-    """Tables that others play now. It is told so with its next orders, a few at a time: a worker that does not read
-    must not have its pipe filled up by those that take its tables over."""
+    """Tables that other workers play now. The worker is told with its next orders, a few tables at a time. So the
+    pipe of a worker that does not read is never filled up."""
     asks: bool = False
-    """Waits for the manager: it makes no step, and is not to blame."""
+    """It waits for an answer of the manager. It makes no step, but it does not hang."""
     is_ready: bool = False
-    """Has said so since it was started."""
+    """It has reported ready since its last start."""
     failures: list[float] = field(default_factory=list)
     outside_kills: int = 0
     retry_at: float = 0.0
@@ -89,24 +90,24 @@ class Worker:
     _steps_seen: int = -1
     _progress_at: float = 0.0
 
-    # What it is.
+    # Its state.
 
     @property
     def can_play(self) -> bool:
-        """Is there, and takes new orders."""
+        """True if it runs and takes new orders."""
         return self.handle is not None and self.is_ready and self.state is WorkerState.RUNNING
 
     @property
     def room(self) -> int:
-        """How many orders it may be sent now, so that its pipe never fills up."""
+        """How many orders it can be sent now. The limit keeps its pipe from filling up."""
         return MAX_IN_FLIGHT - len(self.orders)
 
     @property
     def is_due(self) -> bool:
-        """Dead, and a successor may be started. One that rests or leaves has nothing to come back for."""
+        """True if it is dead and its successor can be started. A paused or leaving worker gets no successor."""
         return self.handle is None and self.state is WorkerState.FAILED and time.monotonic() >= self.retry_at
 
-    # What becomes of it.
+    # Changes of its state.
 
     def started(self, handle: WorkerHandle) -> None:
         self.handle, self.is_ready, self.started_at = handle, False, time.monotonic()
@@ -122,9 +123,9 @@ class Worker:
             self.state = WorkerState.RUNNING
 
     def take(self, orders: list[Order]) -> list[Order]:
-        """It is to be sent these; gives them, together with what it may forget."""
+        """Takes new orders. Gives the messages to send: these orders, and the tables to forget."""
         if not self.orders:
-            self.watch_anew()  # it rested, and nobody may have looked at it for as long as the learner learned
+            self.watch_anew()  # it had no orders, and nobody may have checked it during the update
         self.orders.extend(orders)
         given = {order.table for order in orders}
         stale = [table for table in self.stale if table not in given]
@@ -143,7 +144,7 @@ class Worker:
             self.state = WorkerState.PAUSED
 
     def resume(self) -> None:
-        """Also a worker that died while it rested: its successor is started."""
+        """Ends a pause. If the worker died during the pause, its successor is started."""
         if self.state is WorkerState.PAUSED:
             self.state = self._working_state()
 
@@ -156,7 +157,8 @@ class Worker:
         self.state = WorkerState.DRAINING
 
     def died(self, error: str, *, from_outside: bool, max_failures: int) -> None:
-        """It is gone. It gets a successor, after a while where it fails again and again, unless it is put out."""
+        """Notes its death. It gets a successor, unless it has failed too often. After repeated failures, the start is
+        delayed."""
         now = time.monotonic()
         self.handle, self.asks, self.is_ready = None, False, False
         self.orders.clear()
@@ -175,25 +177,25 @@ class Worker:
             self.state = WorkerState.STOPPED
 
     def put_out(self, error: str) -> None:
-        """It gets no successor."""
+        """Quarantines it: it gets no successor."""
         self.state, self.last_error = WorkerState.QUARANTINED, error
 
     def stopped(self, ended: bool) -> None:
-        """It was asked to end. A thread that can't be ended is out: its place can't be given to another."""
+        """Notes its end. A thread that cannot be ended is quarantined, because its number cannot be used again."""
         self.handle, self.asks, self.is_ready = None, False, False
         self.orders.clear()
         if self.state is not WorkerState.QUARANTINED:
             self.state = WorkerState.STOPPED if ended else WorkerState.QUARANTINED
 
     def revive(self) -> None:
-        """Take a worker that was removed into the crew again."""
+        """Makes a removed worker ready to start again."""
         self.failures.clear()
         self.outside_kills, self.retry_at, self.state = 0, 0.0, WorkerState.STARTING
 
-    # Whether it gets on.
+    # Its progress.
 
     def idle_seconds(self) -> float:
-        """For how long a worker that has something to do has made no step."""
+        """Gives for how long a worker with orders has made no step."""
         if self.handle is None:
             return 0.0
         steps, now = self.handle.steps, time.monotonic()
@@ -204,5 +206,5 @@ class Worker:
         return now - self._progress_at
 
     def watch_anew(self) -> None:
-        """From now on, idleness counts again."""
+        """Starts to count idle time from now."""
         self._progress_at = time.monotonic()
