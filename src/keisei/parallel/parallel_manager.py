@@ -1,8 +1,8 @@
-"""The manager of parallel collection: keeps workers at play, and hands out what they play.
+"""The manager of parallel collection: runs workers, and hands out the experience that they collect.
 
-Games belong to tables, and workers are the hands that play them. In synchronous mode every collection is a round: each
-table is played equally far with the same weights, and workers rest while the learner learns. In asynchronous mode
-workers play on, as far as their slabs reach, and take the newest weights at every slab.
+Games belong to tables, and workers play the tables. In synchronous mode, every collection is a round: all tables are
+played equally far with the same weights, and workers rest during the update. In asynchronous mode, workers play on
+while they have free slabs, and take the newest weights at every slab.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class _Phase(Enum):
 class ParallelManager:
     """Plays tables of games with many workers at once and collects their experience.
 
-    Settings come typed or as plain dicts. ``model_config`` None plays at random. Use it as a context
-    manager, or call ``stop_workers`` at the end: nothing is left behind, also after an error.
+    Settings are typed or plain dicts. If ``model_config`` is None, workers play at random. Use it as a context
+    manager, or call ``stop_workers`` at the end. Nothing is left behind, even after an error.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class ParallelManager:
         first_version: int = 1,
         leased_slabs: int = 0,
     ) -> None:
-        """``first_version`` numbers the first weights, so that a resumed run counts on. ``leased_slabs`` are there for
-        buffers that keep slabs, beside those that are played in."""
+        """``first_version`` is the number of the first weights, so that a resumed run continues to count.
+        ``leased_slabs`` are extra slabs for buffers that keep slabs."""
         self.env, self.config, self.seed = read_settings(env_config, parallel_config, seed)
         if model_config is not None and not isinstance(model_config, ModelConfig):
             model_config = parse_settings(ModelConfig, model_config, "model_config")
@@ -106,8 +106,8 @@ class ParallelManager:
         )
 
     def plan(self, worker: int) -> WorkerPlan:
-        """What a worker is told when it starts."""
-        # Other processes know nothing of the games that this program has registered by name.
+        """Gives the settings that a worker gets when it starts."""
+        # Other processes do not have the games that this program has registered by name.
         here = self.config.backend in ("inline", "thread")
         env = self.env if here else self.env.model_copy(update={"game": portable_name(self.env.game)})
         return WorkerPlan.of(worker, env, self.model_config, self.config, self.seed)
@@ -117,7 +117,7 @@ class ParallelManager:
         return self.config.temperature, self.config.epsilon
 
     def arena_for_one(self) -> Arena:
-        """Memory of its own for one more worker that plays the same tables, one slab at a time."""
+        """Makes separate memory for one more worker that plays the same tables, one slab at a time."""
         return Arena(ArenaSize.of(self._parts.arena.size.shape, slabs=1, slots=1))
 
     @property
@@ -128,12 +128,13 @@ class ParallelManager:
     def workers(self) -> Sequence[Worker]:
         return self.communicator.workers
 
-    # Life.
+    # Start and stop.
 
     def start_workers(self, snapshots: Sequence[TableSnapshot] = ()) -> None:
-        """Start all workers; returns when every one is ready, or raises with the traceback of one that is not.
+        """Starts all workers. Returns when every worker is ready, or raises an error with the traceback of one that
+        failed.
 
-        With ``snapshots``, each table goes on exactly where its snapshot was taken, with any number of workers.
+        With ``snapshots``, each table continues exactly from its snapshot, with any number of workers.
         """
         if self._phase is not _Phase.NEW:
             raise ParallelError(f"start_workers was called, but the manager {self._phase.value}")
@@ -148,10 +149,10 @@ class ParallelManager:
             raise
 
     def stop_workers(self) -> None:
-        """End all workers, at once where they do not end by themselves. Calling it again does nothing."""
+        """Ends all workers. Those that do not end by themselves are killed. Calling it again does nothing."""
         for worker in self.workers:
             if worker.handle is not None:
-                worker.handle.ask_to_stop()  # all of them begin to end, before any is waited for
+                worker.handle.ask_to_stop()  # ask all of them before waiting for any
         deadline = time.monotonic() + STOP_SECONDS
         for worker in self.workers:
             self.communicator.stop(worker, max(0.1, deadline - time.monotonic()))
@@ -172,15 +173,15 @@ class ParallelManager:
         self.stop_workers()
 
     def add_workers(self, count: int = 1) -> list[int]:
-        """Start more workers while the others go on; gives their numbers. Places of workers that were removed are
-        filled first. The tables stay as they are: more hands play them."""
+        """Starts more workers while the others play on, and gives their numbers. Numbers of removed workers are used
+        first. The tables stay the same; more workers play them."""
         self._demand_running("add_workers")
         if count < 1:
             raise ParallelError(f"add_workers takes a number of at least 1, got {count}")
         return self._add(count)
 
     def remove_workers(self, workers: Iterable[int]) -> None:
-        """Let workers finish the slabs they have begun, and end them. Others go on with their tables."""
+        """Lets workers finish the slabs that they have begun, and ends them. Other workers take over their tables."""
         self._demand_running("remove_workers")
         leaving = [worker for worker in self._chosen(workers) if worker.state not in GONE]
         for worker in leaving:
@@ -228,13 +229,13 @@ class ParallelManager:
 
     @property
     def version(self) -> int:
-        """The newest version of the weights; 0 where there is no network."""
+        """The newest version of the weights; 0 if there is no network."""
         if self.synchronizer is None:
             return 0
         return self._last_version if self._phase is _Phase.STOPPED else self.synchronizer.version
 
     def sync_model_to_workers(self, model: nn.Module | None = None, step: int | None = None) -> int:
-        """Publish the weights of a model (the manager's own by default); workers take them at their next slab.
+        """Publishes the weights of a model (by default the manager's own). Workers take them at their next slab.
 
         With ``step``, only every ``model_sync_interval``-th step publishes. Gives the newest version.
         """
@@ -245,7 +246,7 @@ class ParallelManager:
         return self.publish(Behaviour(self.model if model is None else model, *self._play_settings))
 
     def publish(self, behaviour: Behaviour) -> int:
-        """Let workers play like this from their next slab on; gives its version."""
+        """Publishes a behaviour that workers use from their next slab on. Gives its version."""
         if self.synchronizer is None:
             raise ParallelError("there is no network to publish: the manager was made without model_config")
         settings = behaviour.temperature, behaviour.epsilon
@@ -257,19 +258,19 @@ class ParallelManager:
     # Control.
 
     def pause_workers(self, workers: Iterable[int] | None = None) -> None:
-        """Give these workers (all by default) nothing new to play; the others play their tables."""
+        """Gives these workers (by default all) no new orders. The other workers play their tables."""
         self._demand_running("pause_workers")
         for worker in self._chosen(workers):
             worker.pause()
 
     def resume_workers(self, workers: Iterable[int] | None = None) -> None:
-        """Let paused workers play again."""
+        """Lets paused workers play again."""
         self._demand_running("resume_workers")
         for worker in self._chosen(workers):
             worker.resume()
 
     def reset_workers(self, tables: Iterable[int] | None = None) -> None:
-        """Start the games of these tables (all by default) anew, from other random numbers."""
+        """Starts new games at these tables (by default all), with other random numbers."""
         self._demand_running("reset_workers")
         known = range(len(self.tables))
         wanted = list(known if tables is None else tables)
@@ -282,11 +283,12 @@ class ParallelManager:
             self._since_reset = 0
 
     def snapshot(self) -> list[TableSnapshot]:
-        """The games of all tables, for ``start_workers``.
+        """Gives the games of all tables, for ``start_workers``.
 
-        Synchronous: as they are between two collections; a resumed run gives the same bits. Asynchronous: as each
-        table was last handed in, while it is played on. A resumed run plays again what was in hand, resets excepted;
-        what has arrived, but was not handed out by ``collect_experiences``, is lost to learning.
+        Synchronous: the games between two collections. A resumed run gives the same bits. Asynchronous: the games
+        after the last slab that each table handed in, while workers play on. A resumed run plays unfinished slabs
+        again, but without resets that were called meanwhile. Slabs that have arrived, but that
+        ``collect_experiences`` has not handed out, are not learned from.
         """
         self._demand_running("snapshot")
         if self.config.mode == "sync" and any(table.orders for table in self.tables):
@@ -296,7 +298,7 @@ class ParallelManager:
         return [table.snapshot(self._parts.arena) for table in self.tables]
 
     def get_status(self) -> ManagerStatus:
-        """States, rates, queues, lag, memory, restarts, drops and errors, as of now."""
+        """Gives current states, rates, queues, lag, memory, restarts, drops and errors."""
         workers = worker_statuses(self.workers, self.tables)
         running = self._phase is _Phase.RUNNING
         deliveries, errors = self._parts.deliveries, [w.last_error for w in workers if w.last_error]
@@ -318,16 +320,16 @@ class ParallelManager:
 
     @property
     def slab_transitions(self) -> int:
-        """Transitions of a whole slab."""
+        """How many transitions a whole slab holds."""
         return self._parts.arena.size.shape.transitions
 
     @property
     def bytes_per_transition(self) -> float:
-        """What a transition costs on its way to the learner."""
+        """How many bytes a transition takes on its way to the learner."""
         return bytes_per_transition(self._parts.arena.size.shape)
 
     def export_trace(self, path: str | Path) -> None:
-        """Write who did what when, for chrome://tracing or ui.perfetto.dev."""
+        """Writes a trace of workers and learner, for chrome://tracing or ui.perfetto.dev."""
         self.timeline.export(path)
 
     # Collecting.
@@ -335,11 +337,11 @@ class ParallelManager:
     def collect_experiences(
         self, target_steps: int | None = None, timeout: float | None = None
     ) -> Experiences:
-        """At least ``target_steps`` transitions (by default one slab of each table).
+        """Collects at least ``target_steps`` transitions (by default one slab of each table).
 
-        Synchronous: one round of all tables; raises ``CollectTimeoutError`` where no worker makes a step for
-        ``timeout`` seconds. Asynchronous: what there is after ``timeout`` seconds, be it nothing. Gives the
-        slabs of the collection before back to the workers: its arrays are then no longer valid.
+        Synchronous: plays one round of all tables. Raises ``CollectTimeoutError`` if no worker makes a step for
+        ``timeout`` seconds. Asynchronous: gives what has arrived after ``timeout`` seconds, which may be nothing. The
+        slabs of the previous collection are given back to the workers, so its arrays are no longer valid.
         """
         self._demand_running("collect_experiences")
         if target_steps is not None and target_steps < 1:
@@ -369,11 +371,11 @@ class ParallelManager:
         return self._parts.deliveries.hand_out(self.version, target)
 
     def release_experiences(self, keep: Collection[Lease] = ()) -> None:
-        """Give the slabs of the last collection back before the next one: for a learner that has copied what it needs,
-        or keeps some of them under a lease. The arrays of the others are then no longer valid.
+        """Gives the slabs of the last collection back before the next one. It is for a learner that has copied what
+        it needs, or that keeps some slabs under a lease. The arrays of the other slabs are then no longer valid.
 
-        Asynchronous workers play on in these slabs while the learner learns; inline ones, which have no time of their
-        own, do so in the next collection. Synchronous ones rest. Calling it again does nothing.
+        Asynchronous workers play on in these slabs during the update. Inline workers have no thread of their own, so
+        they play on in the next collection. Synchronous workers rest. Calling it again does nothing.
         """
         self._demand_running("release_experiences")
         self._parts.deliveries.release(keep)
@@ -381,7 +383,7 @@ class ParallelManager:
             self._parts.collector.play_on()
 
     def end_leases(self, leases: Iterable[Lease]) -> None:
-        """A buffer needs these slabs no more."""
+        """Takes back slabs that a buffer no longer needs."""
         self._demand_running("end_leases")
         self._parts.deliveries.end_leases(leases)
 
@@ -396,13 +398,13 @@ class ParallelManager:
             logger.info("%d workers by load", len(working) + advice)
 
     def _add_by_load(self, count: int) -> None:
-        """A worker that cannot be had must not cost the caller the experience that has just been collected."""
+        """Adds workers. If a start fails, this is only logged, so that the experience just collected is not lost."""
         try:
             self.add_workers(count)
         except (WorkerStartError, SharedMemoryError) as error:
             logger.error("no worker could be added by load: %s", str(error))
 
-    # What workers in this very thread ask for.
+    # Requests of inline workers.
 
     def ask(self, question: Question) -> None:
         assert self._parts.inference is not None
@@ -415,7 +417,7 @@ class ParallelManager:
     def deliver_piece(self, piece: StatePiece) -> None:
         self.tables[piece.table].take_piece(piece.content, piece.is_first)
 
-    # Guards.
+    # Checks.
 
     def _demand_running(self, call: str) -> None:
         if self._phase is not _Phase.RUNNING:

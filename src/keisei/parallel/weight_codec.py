@@ -275,7 +275,7 @@ def decode(blob: bytes, model: Weights) -> int:
 
 
 def decode_state(blob: bytes) -> tuple[dict[str, Tensor], int]:
-    """Gives the tensors of encoded weights, in their original precision, and their version."""
+    """Gives the tensors of encoded weights, in their original types, and their version."""
     header, payload = _open(blob)
     stored = header.layout.stored(header.compression)
     lossless = header.compression == "lossless"

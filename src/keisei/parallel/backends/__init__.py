@@ -1,4 +1,4 @@
-"""Placements of workers, behind one contract."""
+"""The places where workers run: inline, in threads or in processes. All follow one contract."""
 
 from __future__ import annotations
 

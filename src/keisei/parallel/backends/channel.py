@@ -1,4 +1,4 @@
-"""A worker's end of its pipe, and the loop that serves it: shared by threads and processes."""
+"""The worker's end of its pipe, and the loop that carries out orders. Threads and processes share it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from keisei.parallel.self_play_worker import SelfPlayWorker, WorkerStopped
 
 
 class Channel:
-    """The manager, as a worker at the other end of a pipe sees it."""
+    """Connects a worker to the manager through a pipe."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._early: deque[bytes] = deque()
-        """Orders that arrived while the worker waited for something else."""
+        """Orders that arrived while the worker waited for another message."""
 
     def receive(self) -> Order:
         return Order.decode(self._early.popleft() if self._early else self._connection.recv_bytes())
@@ -70,7 +70,8 @@ class Channel:
 
 
 def serve(plan: WorkerPlan, arena: Arena, weights: WeightReader | None, connection: Connection) -> None:
-    """Carry out orders until the manager says stop or is gone. An error is told to the manager and ends it."""
+    """Carries out orders until the manager says stop or has ended. An error is sent to the manager and ends the
+    worker."""
     channel = Channel(connection)
     try:
         worker = SelfPlayWorker(plan, arena, weights, channel)
@@ -80,7 +81,7 @@ def serve(plan: WorkerPlan, arena: Arena, weights: WeightReader | None, connecti
             if record is not None:
                 channel.send(record)
     except (EOFError, ConnectionError, WorkerStopped):
-        return  # the manager is gone or wants no more, and nobody is left to tell
+        return  # the manager has ended or wants the worker to stop, so there is nothing to report
     except Exception:
-        with suppress(OSError):  # killed by the manager while it failed: nobody is left to tell
+        with suppress(OSError):  # the manager has closed the pipe, so nobody can read this
             channel.send(Failed(traceback.format_exc()))

@@ -1,4 +1,4 @@
-"""``check_backend``: does a backend do what the contract asks? Run it over a backend of your own."""
+"""``check_backend`` tests whether a backend follows the contract. Use it to test your own backend."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from keisei.policies.seating import Seating
 
 STEPS, GAMES, SLABS = 16, 4, 8
 LOOKS = 0.02
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 NO_SUCH_SLAB = 1 << 20
 
 T = TypeVar("T")
 
 
 def check_backend(factory: Callable[[Arena], Backend], patience: float = 60.0) -> None:
-    """Play with workers of a backend, real ones, and raise ``ContractError`` where they break a promise.
+    """Plays with real workers of a backend, and raises ``ContractError`` if they break a rule.
 
-    ``factory`` makes the backend for an arena, without weights. ``patience`` is how many seconds a start, a slab or an
-    end may take before it counts as never.
+    ``factory`` makes the backend for an arena, without weights. ``patience`` is how many seconds a start, a slab or
+    an end may take.
     """
     for check in (
         _messages_arrive_in_order,
@@ -65,7 +65,7 @@ def check_backend(factory: Callable[[Arena], Backend], patience: float = 60.0) -
 
 @dataclass
 class _Bench:
-    """A backend, the arena of one table, and the worker that runs at the moment."""
+    """A backend, the arena of one table, and the current worker."""
 
     factory: Callable[[Arena], Backend]
     patience: float
@@ -73,7 +73,7 @@ class _Bench:
     arena: Arena = field(init=False)
     handle: WorkerHandle = field(init=False)
     state: bytes = b""
-    """What came through the pipe."""
+    """The state that came through the pipe."""
     _started: list[WorkerHandle] = field(default_factory=list)
 
     def __enter__(self) -> _Bench:
@@ -105,7 +105,7 @@ class _Bench:
             self.handle.send(order.encode())
 
     def next_reply(self, rule: str) -> Reply:
-        """The next message, waited for in the way in which a manager does."""
+        """Waits for the next message, in the same way as a manager."""
         deadline = time.monotonic() + self.patience
         while time.monotonic() < deadline:
             message = self.within(self.handle.receive, "receive gives a message or None, and never blocks")
@@ -115,7 +115,7 @@ class _Bench:
         raise ContractError(f"{self.backend.name}: {rule}; no message came in {self.patience:g} s")
 
     def next_record(self, rule: str) -> SlabRecord:
-        """The next slab, with all that passes through the pipe before it."""
+        """Waits for the next slab, and handles the state parts that come before it."""
         while True:
             reply = self.next_reply(rule)
             if isinstance(reply, StatePiece):
@@ -144,7 +144,7 @@ class _Bench:
         return holds()
 
     def within(self, call: Callable[[], T], rule: str) -> T:
-        """What a call gives, or an error where it does not come back."""
+        """Gives the result of a call, or raises an error if it does not return."""
         results: list[T] = []
         errors: list[BaseException] = []
 
@@ -173,14 +173,14 @@ class _Bench:
         )
 
     def ask(self, question: Question) -> None:
-        """As the manager: take the first legal action everywhere."""
+        """Answers as the manager: takes the first legal action everywhere."""
         slab, step = self.arena.slab(question.slab), question.step
         game = EnvConfig(game="tictactoe").make(batch=1, seed=0)
         slab.action[step] = np.argmax(game.unpack(slab.packed[step])[1], axis=1)
         slab.log_prob[step], slab.value[step] = 0.5, 0.25
 
     def fetch_state(self, table: int) -> bytes:
-        """As the manager, for a worker in this very thread."""
+        """Answers as the manager, for an inline worker."""
         return self.state
 
     def deliver_piece(self, piece: StatePiece) -> None:
@@ -188,7 +188,7 @@ class _Bench:
 
 
 def _play(sequence: int, slab: int | None = None, start: Start | None = None, source: int = 0) -> Order:
-    """The order for a slab of table 0, which begins with slab 0."""
+    """Makes the order for a slab of table 0. Its games start with slab 0."""
     chosen = (Start.GO_ON if sequence else Start.BEGIN) if start is None else start
     place = sequence % SLABS
     return Order(
@@ -225,7 +225,7 @@ def _the_end_is_orderly(bench: _Bench) -> None:
 def _last_words_are_heard(bench: _Bench) -> None:
     bench.start()
     bench.send(_play(0), _play(1, NO_SUCH_SLAB))
-    # Inline workers do nothing before they are asked, so this may be in vain.
+    # An inline worker does nothing until receive is called, so it may still be alive after this.
     bench.until(lambda: not bench.handle.is_alive(), min(bench.patience, 1.0))
     bench.send(_play(2))
     bench.check_record(bench.expect(SlabRecord, "what a worker sent before its death is received"), 0, 0)
@@ -263,7 +263,7 @@ def _successors_play_the_same(bench: _Bench) -> None:
 
 
 def _large_states_pass_through(bench: _Bench) -> None:
-    """States that fit no slot reach the manager and the next worker all the same."""
+    """Checks that states that fit no slot reach the manager and the next worker."""
     bench.arena.close()
     bench.make_arena(slot_bytes=64)
     bench.start()
@@ -299,7 +299,7 @@ def _questions_are_answered(bench: _Bench) -> None:
 
 
 def _many_orders_fit(bench: _Bench) -> None:
-    """As many as a manager ever sends ahead, before it reads a single reply."""
+    """Sends as many orders as a manager ever sends ahead, before it reads a reply."""
     bench.start()
     orders = [_play(sequence) for sequence in range(MAX_IN_FLIGHT)]
     bench.within(lambda: bench.send(*orders), f"{MAX_IN_FLIGHT} orders can be sent without reading")

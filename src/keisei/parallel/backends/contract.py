@@ -1,8 +1,8 @@
-"""Where workers run. A backend starts them; a handle is one running worker.
+"""The contract of backends. A backend starts workers; a handle is one running worker.
 
-What every backend keeps, and ``check_backend`` tests: messages arrive whole and in order; ``receive``
-never blocks; after ``kill`` a worker writes nothing any more; a worker that fails says why and is then
-not alive; what it had sent before its death can still be received.
+Every backend keeps these rules, and ``check_backend`` tests them. Messages arrive whole and in order. ``receive``
+never blocks. After ``kill``, a worker writes nothing. A worker that fails says why, and is then not alive. What it
+sent before its death can still be received.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ class WorkerHandle(Protocol):
     """One running worker, as the manager sees it."""
 
     def send(self, message: bytes) -> None:
-        """Hand a message over. One that a dead worker can't take is lost without an error: the manager
-        learns of the death, and gives the orders to another."""
+        """Sends a message. If the worker is dead, the message is lost without an error. The manager notices the
+        death, and gives the orders to another worker."""
         ...
 
     def receive(self) -> bytes | None:
-        """A message that has arrived, or None."""
+        """Gives a message that has arrived, or None."""
         ...
 
     def is_alive(self) -> bool: ...
 
     def ask_to_stop(self) -> None:
-        """Let the worker end at its next step, in the middle of a slab."""
+        """Asks the worker to end at its next step, in the middle of a slab."""
         ...
 
     def kill(self) -> bool:
-        """End the worker at once. False where that is impossible, because it is a hung thread."""
+        """Ends the worker at once. Gives False if this is impossible, because it is a hung thread."""
         ...
 
     def join(self, timeout: float) -> bool:
-        """Wait for the worker's end; False where it has not come."""
+        """Waits for the worker to end. Gives False if it has not ended in time."""
         ...
 
     @property
     def steps(self) -> int:
-        """The steps that workers in this place have made: a number that moves while one gets on."""
+        """Counts the steps of all workers with this number. It changes while a worker makes progress."""
         ...
 
     @property
     def is_suspended(self) -> bool:
-        """True where somebody has stopped it from outside, as far as the backend can tell."""
+        """True if the worker was stopped from outside, as far as the backend can tell."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class WorkerHandle(Protocol):
 
     @property
     def killed_from_outside(self) -> bool:
-        """True where somebody killed it, rather than an error of its own."""
+        """True if the worker was killed from outside, and did not end by its own error."""
         ...
 
     @property
@@ -65,15 +65,15 @@ class WorkerHandle(Protocol):
 
 
 class Backend(Protocol):
-    """Starts workers and waits for them. It is made with the arena that they play in, a reader of the weights, and
-    the start method of processes."""
+    """Starts workers and waits for them. It is made with the arena, a reader of the weights, and the start method of
+    processes."""
 
     name: str
 
     def start(self, plan: WorkerPlan, manager: Manager) -> WorkerHandle:
-        """``manager`` answers workers that run in this very thread; others ask by message."""
+        """Starts a worker. ``manager`` answers inline workers directly; other workers ask by message."""
         ...
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
-        """Return when a message may have arrived or a worker may have died, or after the time-out."""
+        """Returns when a message may have arrived or a worker may have died, or after the time-out."""
         ...

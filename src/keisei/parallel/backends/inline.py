@@ -1,4 +1,5 @@
-"""Workers in this very thread: the serial mode, and the one to debug in. The same code, no concurrency."""
+"""Workers in the manager's own thread: the serial mode, which is good for debugging. The code is the same, without
+concurrency."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from keisei.parallel.self_play_worker import Manager, SelfPlayWorker, WorkerStop
 
 
 class InlineHandle:
-    """Carries out its oldest order when the manager looks for a message."""
+    """Carries out its oldest order when the manager checks for a message."""
 
     process_id = None
     killed_from_outside = False
@@ -98,4 +99,4 @@ class InlineBackend:
         return InlineHandle(plan, self._arena, self._weights, manager)
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
-        """Nothing happens elsewhere, so there is nothing to wait for."""
+        """Returns at once: nothing runs elsewhere, so there is nothing to wait for."""

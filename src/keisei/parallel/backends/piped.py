@@ -1,4 +1,4 @@
-"""The manager's end of a worker's pipe: shared by threads and processes."""
+"""The manager's end of a worker's pipe. Threads and processes share it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from keisei.parallel.backends.contract import WorkerHandle
 
 
 class Pipe:
-    """Sends and receives whole messages; a worker's death is no error here, since the manager sees it anyway."""
+    """Sends and receives whole messages. The death of a worker raises no error here, since the manager notices it
+    anyway."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -20,8 +21,8 @@ class Pipe:
     def send(self, message: bytes) -> None:
         if not self._open:
             return
-        # A worker that is gone takes nothing any more, but what it said before can still be read: its last
-        # record tells which state its successor takes up.
+        # A dead worker takes no messages, but those that it sent can still be read. Its last record tells which
+        # state its successor loads.
         with suppress(OSError, ValueError):
             self.connection.send_bytes(message)
 
@@ -44,7 +45,7 @@ class Pipe:
 
 
 def wait_for(handles: Sequence[WorkerHandle], timeout: float) -> None:
-    """Wait for messages and deaths of workers that have ``waitables``."""
+    """Waits for messages and deaths of workers that have ``waitables``."""
     waitables = [waitable for handle in handles for waitable in getattr(handle, "waitables", ())]
     if waitables:
         wait(waitables, timeout)

@@ -1,4 +1,4 @@
-"""Workers in processes of their own: all cores, and a crash that harms nobody else."""
+"""Workers in separate processes: they use all cores, and a crash does not affect the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.self_play_worker import Manager
 
 PRELOAD = ["keisei.parallel.backends.process_worker"]
-"""Imported once by the fork server: a new worker then starts in some 30 ms instead of two seconds."""
+"""Modules that the fork server imports once. A new worker then starts in about 30 ms instead of two seconds."""
 
 JOIN_SECONDS = 5.0
 
@@ -49,7 +49,7 @@ class ProcessHandle:
 
     @property
     def is_suspended(self) -> bool:
-        """Linux tells the state of a process: T where a signal has stopped it."""
+        """Linux shows the state of a process: it is T if a signal has stopped it."""
         try:
             state = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()[0]
         except (OSError, IndexError):
@@ -63,7 +63,7 @@ class ProcessHandle:
         self._control[1] = 1
 
     def kill(self) -> bool:
-        """SIGKILL ends a stopped process too; only when it is gone may its memory go to a successor."""
+        """Kills the process, even if it is stopped. A successor may use its memory only after it has ended."""
         self._killed_by_us = self.is_alive()
         self._process.kill()
         ended = self.join(JOIN_SECONDS)
@@ -133,13 +133,13 @@ class ProcessBackend:
 
 
 _FORK_SERVERS: dict[int, forkserver.ForkServer] = {}
-"""By process id: a process that was forked itself needs a server of its own."""
+"""Fork servers by process id. A process that was forked itself needs its own server."""
 
 
 @contextmanager
 def _own_fork_server() -> Iterator[None]:
-    """Start a process by a fork server of our own. The one that a program shares may have been started by somebody
-    else before, without our imports, and every worker would then import torch for two seconds."""
+    """Starts a process by our own fork server. Other code may have started the program's shared server without our
+    imports. Every worker would then import torch for two seconds."""
     if os.getpid() not in _FORK_SERVERS:
         server = forkserver.ForkServer()
         server.set_forkserver_preload(PRELOAD)
@@ -153,15 +153,16 @@ def _own_fork_server() -> Iterator[None]:
 
 
 def _names_main(plan: WorkerPlan) -> bool:
-    """Whether a game or network is defined in the program itself."""
+    """Tells whether a game or network is defined in the main module of the program."""
     names = [plan.env.game, plan.model.network if plan.model is not None else ""]
     return any(name.startswith("__main__:") for name in names)
 
 
 @contextmanager
 def _main_left_out() -> Iterator[None]:
-    """Start a process that does not import the program's main module again. Nothing of it is needed; it may import
-    for seconds, at each restart; and without a guard it would run the program once more in every worker."""
+    """Starts a process that does not import the program's main module again. Workers need nothing from it, and the
+    import may take seconds at each restart. Without a ``__main__`` guard, it would also run the program again in
+    every worker."""
     main = sys.modules["__main__"]
     kept = {name: getattr(main, name) for name in ("__spec__", "__file__") if hasattr(main, name)}
     for name in kept:
@@ -174,7 +175,7 @@ def _main_left_out() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """End this process when its parent ends, also in the middle of a step and after kill -9."""
+    """Ends this process when its parent ends, even in the middle of a step or after kill -9."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

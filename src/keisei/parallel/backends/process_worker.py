@@ -1,4 +1,4 @@
-"""The main function of a worker process. The fork server imports this module, and with it all that is heavy."""
+"""The main function of a worker process. The fork server imports this module, together with all slow imports."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
 
-import_built_in_games()  # once, for all workers to come
+import_built_in_games()  # once, for all later workers
 
 
 def worker_main(plan_json: str, arena: Arena, weights: WeightReader | None, connection: Connection) -> None:
-    # Ctrl-C reaches every process of the terminal; the manager alone decides what it means.
+    # Ctrl-C reaches every process of the terminal. Only the manager reacts to it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     torch.set_num_threads(1)

@@ -1,4 +1,5 @@
-"""Backends by name. A backend of your own registers as ours do, and is imported when it is first used."""
+"""Backends by name. Your own backend is registered in the same way as the built-in ones. It is imported at first
+use."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _REGISTERED = {
 
 
 def register_backend(name: str, target: str) -> None:
-    """Let ``parallel.backend`` know a backend by name. ``target`` is ``module:Class``; the class is called with the
-    arena, the reader of weights (or None) and the start method."""
+    """Registers a backend under a name for ``parallel.backend``. ``target`` is ``module:Class``. The class is called
+    with the arena, the reader of weights (or None) and the start method."""
     if not name.isidentifier() or target.count(":") != 1:
         raise ConfigError(
             f"a backend has a plain name and a target 'module:Class', got {name!r} and {target!r}"
@@ -38,7 +39,7 @@ def known_backends() -> list[str]:
 def make_backend(
     name: str, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
 ) -> Backend:
-    """The backend of a name, whose workers play in this arena."""
+    """Makes the backend with this name. Its workers play in this arena."""
     if name not in _REGISTERED:
         raise ConfigError(f"there is no backend {name!r}; the backends are {', '.join(_REGISTERED)}")
     module, _, attribute = _REGISTERED[name].partition(":")

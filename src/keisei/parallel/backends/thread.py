@@ -1,4 +1,4 @@
-"""Workers in threads of this process: cheap to start, and parallel where games and networks release the GIL."""
+"""Workers in threads of this process. They start fast, and run in parallel if games and networks release the GIL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ThreadHandle:
         self._pipe = Pipe(ours)
         self._control = arena.control(plan.worker)
         self._control[1] = 0
-        # A daemon, so that a hung game can't keep the whole program from ending.
+        # A daemon thread, so that a hung game does not keep the program from ending.
         self._thread = threading.Thread(
             target=self._run,
             args=(plan, arena, weights, theirs),
@@ -62,7 +62,7 @@ class ThreadHandle:
         self._control[1] = 1
 
     def kill(self) -> bool:
-        """Threads can't be killed: this one is asked to stop at its next step, and given a second."""
+        """Asks the thread to stop at its next step and waits for one second, since threads cannot be killed."""
         self.ask_to_stop()
         self._pipe.close()
         return self.join(1.0)
