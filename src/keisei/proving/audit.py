@@ -90,7 +90,9 @@ class Audit:
     def close(self) -> None:
         """Ends the audit. Ordered slabs that did not arrive are lost, and damage that the manager noticed counts."""
         for table in self._manager.tables:
-            self._miss(table.number, self._next.get(table.number, 0), table.next_sequence)
+            # Orders that wait while all workers are paused are not lost: they are played when one is resumed.
+            played = table.next_sequence - len(table.orders)
+            self._miss(table.number, self._next.get(table.number, 0), played)
         self._findings.corrupted += self._manager.get_status().drops.corrupted
 
 
