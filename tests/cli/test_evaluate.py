@@ -131,6 +131,19 @@ def test_seed_and_temperature_change_the_games(root: Path) -> None:
     assert games("--seed", "1") != games("--seed", "1", "--temperature", "2")
 
 
+def test_who_cannot_look_ahead_is_refused_before_the_first_match(
+    root: Path, make_run: Callable[..., RunDirectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("played")
+
+    make_run(root, "opaque", (1,), game="games_for_tests:Opaque")
+    monkeypatch.setattr("keisei.evaluation.play_match", play)
+    result = run_evaluate(root, "opaque", "--opponent", "random", "--opponent", "greedy")
+    assert result.exit_code == 2
+    assert "tictactoe is neither" in result.stderr
+
+
 def test_progress_is_told_game_by_game() -> None:
     told: list[tuple[int, int]] = []
     play_match(

@@ -79,20 +79,25 @@ class Handled(Nim):
         self.handle = (number for number in range(3))
 
 
-class Entangled(Nim):
-    """Its copy is itself."""
+class Fresh(EzPickle):
+    """A heap whose copy is a new one."""
 
-    def __deepcopy__(self, memo: Any) -> Entangled:
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+class Same(Fresh):
+    """A heap whose copy is the heap itself."""
+
+    def __deepcopy__(self, memo: Any) -> Same:
         return self
 
 
 class Nested(Nim):
-    """Its heap is in another object, whose copy is a new one."""
+    """Its heap is an object of its own."""
 
-    class Heap(EzPickle):
-        def __init__(self, size: int) -> None:
-            super().__init__(size)
-            self.size = size
+    kind = Fresh
 
     @property
     def heap(self) -> int:
@@ -100,9 +105,17 @@ class Nested(Nim):
 
     @heap.setter
     def heap(self, size: int) -> None:
-        if not hasattr(self, "_heap") or size > self._heap.size:
-            self._heap = Nested.Heap(size)
         self._heap.size = size
+
+    def reset(self, seed: int | None = None, options: Any = None) -> None:
+        self._heap = self.kind(self.size)
+        super().reset(seed, options)
+
+
+class Entangled(Nested):
+    """A move in a copy changes the game."""
+
+    kind = Same
 
 
 class Moody(Handled):
@@ -226,16 +239,19 @@ def test_copies_are_equal_and_leave_the_game_alone(env: type[Nim]) -> None:
 
 def test_what_can_be_copied_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaying takes longer the longer a game lasts."""
-    games = {env: game_of(env, batch=1).peek(0) for env in (Nim, Handled, Entangled)}  # type: ignore[attr-defined]
+    copied = [game_of(Nim), *map(keisei.make_game, ADAPTED[:3])]
+    replayed = [game_of(env) for env in (Handled, Nested, Entangled)]
+    singles = [game.peek(0) for game in (*copied, *replayed)]  # type: ignore[attr-defined]
 
     def refuse(self: PettingZooGame) -> PettingZooGame:
         raise AssertionError("replayed")
 
     monkeypatch.setattr(PettingZooGame, "_replayed", refuse)
-    games[Nim].copy()
-    for env in (Handled, Entangled):
+    for single in singles[: len(copied)]:
+        single.copy()
+    for single in singles[len(copied) :]:
         with pytest.raises(AssertionError, match="replayed"):
-            games[env].copy()
+            single.copy()
 
 
 def test_a_look_ahead_does_not_see_the_coin() -> None:

@@ -12,25 +12,8 @@ from training_for_tests import TINY
 
 import keisei
 from keisei.errors import ConfigError
-from keisei.games.contract import Game
 from keisei.runs.directory import list_runs
 from keisei.training.api import plan_run
-
-
-class Opaque:
-    """Tic-tac-toe as a batch that shows no single game, so that nobody can look ahead in it."""
-
-    def __init__(self, *, batch: int, seed: int, first_game: int) -> None:
-        self._inner = keisei.make_game("tictactoe", batch=batch, seed=seed, first_game=first_game)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("peek", "greedy_actions", "search_actions"):
-            raise AttributeError(name)
-        return getattr(self._inner, name)
-
-
-def opaque(*, batch: int, seed: int, first_game: int) -> Game:
-    return Opaque(batch=batch, seed=seed, first_game=first_game)  # type: ignore[return-value]
 
 
 @pytest.fixture
@@ -70,12 +53,9 @@ def test_players_that_need_turns_or_two_seats(refusal: Callable[..., str]) -> No
 
 
 def test_players_that_cannot_look_ahead(refusal: Callable[..., str]) -> None:
-    told = refusal("greedy", "search:1", game="test_opponents_opaque")
+    told = refusal("greedy", "search:1", game="games_for_tests:Opaque")
     assert told.count("tictactoe is neither") == 2
     assert "Opponents in tictactoe: random, runs and checkpoints" in told
-
-
-keisei.register_game("test_opponents_opaque", opaque)
 
 
 def test_runs_of_another_game_or_shape(refusal: Callable[..., str], tmp_path: Path) -> None:
