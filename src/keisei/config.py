@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from keisei.errors import ConfigError
 
-__all__ = ["Settings", "apply_overrides", "parse_settings"]
+__all__ = ["Settings", "apply_overrides", "parse_settings", "problem_report"]
 
 
 class Settings(BaseModel):
@@ -60,7 +60,7 @@ def parse_settings(
         return cls.model_validate(dict(mapping))
     except ValidationError as error:
         problems = _problems(cls, mapping, error.errors(include_url=False))
-    raise ConfigError(_report(where, problems)) from None
+    raise ConfigError(problem_report(where, problems)) from None
 
 
 def apply_overrides(mapping: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def apply_overrides(mapping: Mapping[str, Any], overrides: Iterable[str]) -> dic
         except ValueError as error:
             problems.append(f"{override}: {error}")
     if problems:
-        raise ConfigError(_report("--set", problems))
+        raise ConfigError(problem_report("--set", problems))
     return result
 
 
@@ -109,7 +109,8 @@ def _number_or_itself(value: object) -> object:
     return value
 
 
-def _report(where: str, problems: Sequence[str]) -> str:
+def problem_report(where: str, problems: Sequence[str]) -> str:
+    """Gives a message that lists all problems, one in each line."""
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     return "\n".join([f"{count} in {where}:", *(f"  {problem}" for problem in problems)])
 

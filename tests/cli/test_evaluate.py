@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,9 @@ from keisei.evaluation import elo_difference, likelihood_of_superiority, play_ma
 from keisei.games.shogi import kif
 from keisei.runs.directory import RunDirectory
 from keisei.training.players import resolver
+
+RELAY = "games_for_tests:Relay"
+"""Three seats that act at once."""
 
 
 @pytest.fixture
@@ -81,6 +85,41 @@ def test_several_opponents_as_json(root: Path) -> None:
     assert perfect["elo"]["value"] is None or perfect["elo"]["value"] < 0
 
 
+def test_three_seats_are_told_by_returns_and_ranks(root: Path, make_run: Callable[..., RunDirectory]) -> None:
+    make_run(root, "relay", (5,), game=RELAY)
+    result = run_evaluate(root, "relay", "--games", "8", "--seed", "3")
+    assert result.exit_code == 0, result.output
+    match = play_match(RELAY, None, "relay@5", "random", 8, 3, resolver=resolver(root))
+    mean, lead, tally = match.mean_return, match.lead, match.tally()
+    figures = dict(re.split(r"  +", line, maxsplit=1) for line in result.stdout.splitlines()[2:])
+    assert figures["games"] == "9"
+    assert figures["mean return"] == f"{mean.value:.3f}"
+    assert figures["95 % interval of the return"] == f"{mean.low:.3f} … {mean.high:.3f}"
+    assert figures["return of the opponent"] == f"{match.opponent_return:.3f}"
+    assert figures["lead over it"] == f"{lead.value:+.3f}"
+    assert figures["mean rank"] == f"{match.mean_rank:.2f} of 3"
+    assert figures["won-drawn-lost"] == f"{tally.wins}-{tally.draws}-{tally.losses}"
+    assert {"in seat 0", "in seat 1", "in seat 2"} <= figures.keys()
+    assert "is the better one" not in figures
+    as_json = run_evaluate(root, "relay", "--games", "8", "--seed", "3", "--json")
+    told = json.loads(as_json.stdout)["matches"][0]
+    assert told["games"] == 9
+    assert told["returns"]["mean"] == {"value": mean.value, "low": mean.low, "high": mean.high}
+    assert told["returns"]["mean_rank"] == match.mean_rank
+    assert [sum(seat.values()) for seat in told["seats"]] == [6, 6, 6]
+
+
+def test_one_seat_is_told_by_its_return_beside_another_one(
+    root: Path, make_run: Callable[..., RunDirectory]
+) -> None:
+    make_run(root, "alone", (5,), game="dummy", options={"length": 4})
+    result = run_evaluate(root, "alone", "--games", "3", "--opponent", "alone@5", "--opponent", "random")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"^games +3 +3$", result.stdout, re.MULTILINE)
+    assert re.search(r"^lead over it +\+0\.000 ", result.stdout, re.MULTILINE)
+    assert "mean rank" not in result.stdout
+
+
 def test_seed_and_temperature_change_the_games(root: Path) -> None:
     def games(*arguments: str) -> Any:
         result = run_evaluate(root, "a", "--games", "40", "--json", *arguments)
@@ -90,6 +129,19 @@ def test_seed_and_temperature_change_the_games(root: Path) -> None:
     assert games("--seed", "1") == games("--seed", "1")
     assert games("--seed", "1") != games("--seed", "2")
     assert games("--seed", "1") != games("--seed", "1", "--temperature", "2")
+
+
+def test_who_cannot_look_ahead_is_refused_before_the_first_match(
+    root: Path, make_run: Callable[..., RunDirectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("played")
+
+    make_run(root, "opaque", (1,), game="games_for_tests:Opaque")
+    monkeypatch.setattr("keisei.evaluation.play_match", play)
+    result = run_evaluate(root, "opaque", "--opponent", "random", "--opponent", "greedy")
+    assert result.exit_code == 2
+    assert "tictactoe is neither" in result.stderr
 
 
 def test_progress_is_told_game_by_game() -> None:
@@ -134,6 +186,7 @@ def test_games_are_written_as_kif(tmp_path: Path, make_run: Callable[..., RunDir
         (["a", "--opponent", "gready"], "did you mean 'greedy'"),
         (["a", "--opponent", "search:no"], "search:DEPTH"),
         (["a", "--opponent", "four"], "was trained on connect"),
+        (["relay", "--opponent", "random", "--opponent", "greedy"], "greedy plays games in turns"),
         (["a@11"], "has no checkpoint 11"),
         (["a", "--games", "7"], "play 8, not 7"),
         (["a", "--records", "records"], "tictactoe has no format for records"),
@@ -143,6 +196,7 @@ def test_errors_are_one_message(
     root: Path, make_run: Callable[..., RunDirectory], arguments: list[str], message: str
 ) -> None:
     make_run(root, "four", (1,), game="connect-four")
+    make_run(root, "relay", (1,), game=RELAY)
     result = run_evaluate(root, *arguments)
     assert result.exit_code == 2
     assert result.stdout == ""

@@ -226,6 +226,18 @@ def test_the_panel_of_a_long_run_fits_the_terminal(width: int) -> None:
         assert re.search(rf"{name} +{value} ", text)
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_panel_has_room_for_returns_and_ranks(width: int) -> None:
+    history = RunHistory()
+    a_long_run(history)
+    row = EvaluationRow(61, 0, 0.0, "me", "runs/" + "deep/" * 20 + "it", 50, 0, 10, 0.8, 0.7, 0.9, seats=3)
+    by_returns = replace(row, mean_return=12.34, return_low=11.0, return_high=13.5)
+    history.add_evaluation(Evaluation(61, (by_returns,), False, 2.0))
+    lines = drawn(history, width, 24)
+    assert {len(line) for line in lines} == {width}
+    assert any("80.0 %  70 % to 90 %   12.34 · rank 1.4  update 61" in line for line in lines)
+
+
 @pytest.mark.parametrize("size", [(20, 5), (60, 20), (80, 24), (300, 80)])
 def test_a_panel_can_be_drawn_at_any_time_and_size(size: tuple[int, int]) -> None:
     history = RunHistory()
@@ -371,6 +383,17 @@ def test_a_pipe_gets_lines_that_can_be_searched(monkeypatch: pytest.MonkeyPatch)
         "update 12 is the best so far",
         "warning: worker 2 was  [31mrestarted again",
         "stopped: enough of it  12,000 transitions, 12 updates, 240 games in 48 s",
+    ]
+
+
+def test_lines_tell_returns_and_ranks_where_there_are_any() -> None:
+    file = io.StringIO()
+    row = EvaluationRow(3, 0, 0.0, "me", "random", 5, 0, 1, 0.75, 0.5, 0.9, seats=3, mean_return=2.5)
+    rows = (replace(row, return_low=2.0, return_high=3.0), replace(row, seats=1, opponent="greedy"))
+    PlainView(Console(file=file)).on_evaluation(Evaluation(3, rows, False, 2.0))
+    assert [line.partition("against ")[2] for line in written(file)] == [
+        "random  score 75.0 % (50.0 % to 90.0 %)  return 2.50 (2.00 to 3.00), rank 1.50 of 3",
+        "greedy  score 75.0 % (50.0 % to 90.0 %)  return 2.50",
     ]
 
 

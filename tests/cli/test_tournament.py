@@ -76,6 +76,22 @@ def test_the_table_of_a_tournament(run: RunDirectory) -> None:
     assert anchor.split()[1:4] == ["+0", "fixed", "20"]
 
 
+def test_three_seats_have_tournaments_and_ladders(
+    run: RunDirectory, make_run: Callable[..., RunDirectory]
+) -> None:
+    make_run(run.path.parent, "relay", (10, 20), game="games_for_tests:Relay")
+    for report in (report_of(run, "tournament", "relay"), report_of(run, "ladder", "relay")):
+        for pairing in report["pairings"]:
+            assert pairing["comparisons_per_game"] == 2
+            assert (
+                pairing["wins"] + pairing["draws"] + pairing["losses"] == 2 * 24
+            )  # 12 games with each alone
+        assert {rating["games"] % 24 for rating in report["ratings"]} == {0}
+    told = invoke(run, "tournament", "relay", "greedy")
+    assert told.exit_code == 2
+    assert "greedy plays games in turns" in told.stderr
+
+
 @pytest.mark.parametrize(
     ("back", "pairs"),
     [(1, [(1, 0), (2, 1), (3, 2)]), (2, [(1, 0), (2, 0), (2, 1), (3, 1), (3, 2)])],

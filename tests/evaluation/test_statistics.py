@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import comb, log10, sqrt
+from math import comb, inf, log10, sqrt
 
 import numpy as np
 import pytest
@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keisei.errors import ConfigError
-from keisei.evaluation import Tally, elo_difference, likelihood_of_superiority, score_interval
-from keisei.evaluation.statistics import normal_quantile
+from keisei.evaluation import (
+    Interval,
+    Tally,
+    elo_difference,
+    likelihood_of_superiority,
+    mean_interval,
+    score_interval,
+    share_interval,
+)
+from keisei.evaluation.statistics import normal_quantile, student_quantile
 
 COUNTS = st.integers(0, 60)
 
@@ -149,3 +157,38 @@ def test_what_cannot_be() -> None:
     with pytest.raises(ConfigError, match="confidence is a share between 0 and 1"):
         score_interval(Tally(1, 0, 0), 95)
     assert (Tally(1, 2, 3) + Tally(1, 0, 0)).points == 3
+
+
+@pytest.mark.parametrize(
+    ("freedom", "expected"),
+    [
+        (1, 12.7062),
+        (2, 4.3027),
+        (3, 3.1824),
+        (4, 2.7764),
+        (10, 2.2281),
+        (29, 2.0452),
+        (120, 1.9799),
+        (5000, 1.96),
+    ],
+)
+def test_students_quantiles_are_those_of_the_tables(freedom: int, expected: float) -> None:
+    assert student_quantile(freedom, 0.95) == pytest.approx(expected, abs=1e-4)
+
+
+def test_an_interval_of_a_mean_by_hand() -> None:
+    """Mean 3, standard deviation sqrt(5/2), five values: 2.7764 standard errors to each side."""
+    interval = mean_interval([1, 2, 3, 4, 5])
+    assert interval.value == 3
+    assert interval.high - 3 == pytest.approx(2.7764 * (2.5 / 5) ** 0.5, abs=1e-3)
+    assert mean_interval([4.0]) == Interval(4.0, -inf, inf)
+    assert mean_interval([4.0, 4.0]) == Interval(4.0, 4.0, 4.0)
+
+
+@given(st.integers(0, 60), st.integers(1, 60))
+def test_a_share_without_draws_has_wilsons_interval(wins: int, games: int) -> None:
+    wins = min(wins, games)
+    found, expected = share_interval(wins / games, games), score_interval(Tally(wins, 0, games - wins))
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (expected.value, expected.low, expected.high), abs=1e-9
+    )

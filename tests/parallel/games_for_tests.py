@@ -58,6 +58,18 @@ class Relay(keisei.SingleGame):
         return Outcome() if max(self.total) >= 5 else None
 
 
+class Opaque:
+    """Tic-tac-toe as a batch that shows no single game, so that nobody can look ahead in it."""
+
+    def __init__(self, *, batch: int, seed: int, first_game: int) -> None:
+        self._inner = keisei.make_game("tictactoe", batch=batch, seed=seed, first_game=first_game)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "peek":
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+
 class Troubled:
     """Tic-tac-toe that does something bad when its first game begins episode ``at``.
 

@@ -228,9 +228,47 @@ def test_a_newer_schema_is_told(tmp_path: Path) -> None:
     connection.close()
     for read_only in (False, True):
         with pytest.raises(
-            RunDatabaseError, match=r"run\.db has schema 2, .* knows up to 1\. Use the version"
+            RunDatabaseError,
+            match=rf"run\.db has schema {SCHEMA_VERSION + 1}, .* knows up to {SCHEMA_VERSION}\. Use the version",
         ):
             RunDatabase(tmp_path / "run.db", read_only=read_only)
+
+
+def of_the_first_schema(path: Path) -> None:
+    """A database as the first version of Keisei left it, with one match."""
+    RunDatabase(path).close()
+    connection = sqlite3.connect(path)
+    for column in ("seats", "mean_return", "return_low", "return_high", "opponent_return"):
+        connection.execute(f"ALTER TABLE evaluations DROP COLUMN {column}")
+    connection.execute(
+        "INSERT INTO evaluations VALUES (1, 10, 1.5, 'learner', 'random', 7, 2, 1, 0.8, 0.6, 0.9, 190.8, 100, 300)"
+    )
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+
+
+def test_an_older_database_is_read_as_it_is_and_brought_up_to_date_by_the_trainer(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    of_the_first_schema(path)
+    before = path.read_bytes()
+    with RunDatabase(path, read_only=True) as reader:
+        assert reader.evaluations() == [evaluation(1)]
+    assert path.read_bytes() == before
+    by_returns = replace(evaluation(2), seats=3, mean_return=1.5, return_low=1.0, return_high=2.0)
+    with RunDatabase(path) as database:
+        database.add_evaluation(by_returns)
+        assert database.evaluations() == [evaluation(1), by_returns]
+    with RunDatabase(path, read_only=True) as reader:
+        assert reader.evaluations()[1].mean_return == 1.5
+
+
+def test_a_match_of_three_seats_counts_games_and_ranks(database: RunDatabase) -> None:
+    row = replace(evaluation(1), wins=9, draws=2, losses=7, score=10 / 18, seats=3, mean_return=0.5)
+    database.add_evaluation(row)
+    assert database.evaluations() == [row]
+    assert row.games == 9
+    assert row.mean_rank == pytest.approx(1 + 2 * 8 / 18)
 
 
 def test_a_foreign_database_is_left_alone(tmp_path: Path) -> None:

@@ -81,6 +81,14 @@ def test_an_evaluation_has_a_score_for_each_opponent() -> None:
     }
 
 
+def test_an_evaluation_by_returns_has_the_mean_return_too() -> None:
+    row = EvaluationRow(3, 0, 0.0, "me", "search:1", 5, 0, 1, 0.75, 0.5, 1.0, seats=3, mean_return=2.5)
+    assert Evaluation(3, (row,), False, 2.0).numbers == {
+        "evaluation/search:1": 0.75,
+        "return/search:1": 2.5,
+    }
+
+
 @pytest.mark.parametrize(("outcome", "reason"), [("finished", ""), ("interrupted", ""), ("late", "late")])
 def test_only_a_callback_has_a_reason(outcome: str, reason: str) -> None:
     assert Ended(outcome, Counters()).reason == reason

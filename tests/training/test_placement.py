@@ -9,7 +9,6 @@ from training_for_tests import Recorder, tiny, train
 from typer.testing import CliRunner
 
 from keisei.cli.main import app
-from keisei.errors import ConfigError
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import checkpoint_rank
 from keisei.runs.directory import RunDirectory
@@ -104,13 +103,6 @@ def test_more_hands_than_tables_leave_a_word(tmp_path: Path) -> None:
         "2 tables keep 3 workers busy for 67% of a round. parallel.tables=3 would use them all (an update then learns "
         "from 384 decisions)"
     ]
-
-
-def test_a_game_without_two_seats_is_told_about_matches_at_once() -> None:
-    with pytest.raises(
-        ConfigError, match=r"relay has 3 seats; train it without them: evaluation\.opponents=\[\]"
-    ):
-        tiny("env.game=games_for_tests:Relay", "evaluation.opponents=[random]")
 
 
 def test_a_game_of_three_trains_without_matches(tmp_path: Path) -> None:

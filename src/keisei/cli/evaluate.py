@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,10 +19,17 @@ from rich.text import Text
 from keisei.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keisei.evaluation import MatchResult, Player, Tally
+    from keisei.evaluation import Interval, MatchResult, Player, Tally
     from keisei.training.players import RunGame
 
-Games = Annotated[int, typer.Option(min=2, help="Games of each match, an even number.")]
+Games = Annotated[
+    int,
+    typer.Option(
+        min=2,
+        help="Games of each match: an even number. In games of three seats and more it is rounded up, so that each "
+        "seat counts alike.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed plays the same games.")]
 Temperature = Annotated[
     float | None,
@@ -32,7 +40,9 @@ Temperature = Annotated[
 ]
 OpeningPlies = Annotated[
     int | None,
-    typer.Option(min=0, help="Random plies at the start of each pair of games; the default suits the game."),
+    typer.Option(
+        min=0, help="Random plies at the start of games, the same for each seat; the default suits the game."
+    ),
 ]
 Root = Annotated[Path, typer.Option(help="The directory of runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -57,11 +67,17 @@ def evaluate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Play a run's player against opponents, with both players in both seats. Nothing is written into the run."""
+    """Play a run's player against opponents, in each seat equally often. Nothing is written into the run.
+
+    In games of three seats and more the player has one seat, and the opponent has the others. In games of one seat,
+    both play the same games alone."""
     from keisei.evaluation import play_match
+    from keisei.evaluation.matches import whole_rounds
     from keisei.training.players import game_of, load_player
 
     game = game_of(run, root)
+    games = whole_rounds(games, game.spec.seats)
+    need_players(opponent or [], game)
     if records is not None:
         _prepare_records(records, game)
     player, *others = (
@@ -88,6 +104,15 @@ def evaluate(
         _print(player, matches)
     if records is not None:
         _write_records(records, matches)
+
+
+def need_players(texts: Sequence[str], game: RunGame) -> None:
+    """Checks before anything is played that players without a run can play this game."""
+    from keisei.games.registry import make_game
+    from keisei.policies.registry import check_player
+
+    for text in texts:
+        check_player(text, make_game(game.name, **game.options))
 
 
 def games_progress() -> Progress:
@@ -119,22 +144,36 @@ def _print(player: Player, matches: Sequence[MatchResult]) -> None:
 
 
 def _figures(match: MatchResult) -> Iterator[tuple[str, str]]:
-    from keisei.evaluation import elo_difference, likelihood_of_superiority, score_interval
+    from keisei.evaluation import likelihood_of_superiority
 
-    tally = match.tally()
-    score, elo = score_interval(tally), elo_difference(tally)
-    yield "games", f"{tally.games}"
+    tally, score, elo = match.tally(), match.score, match.elo
+    yield "games", f"{len(match.games)}"
+    if match.by_returns:
+        yield from _returns(match)
     yield "won-drawn-lost", _results(tally)
     yield "score", f"{score.value:.1%}"
     yield "95 % interval", f"{score.low:.1%} … {score.high:.1%}"
     yield "Elo difference", "–" if elo.value is None else f"{elo.value:+.0f}"
     yield "95 % interval of it", elo.interval
-    yield "is the better one", f"{likelihood_of_superiority(tally):.1%}"
-    for seat in (0, 1):
-        yield f"in seat {seat}", _results(match.tally(seat))
+    if match.comparisons == 1:  # comparisons of one game are not independent
+        yield "is the better one", f"{likelihood_of_superiority(tally):.1%}"
+    if match.seats > 1:
+        for seat in range(match.seats):
+            yield f"in seat {seat}", _results(match.tally(seat))
     yield "mean length", f"{match.mean_length:.1f}"
     for ending, count in match.endings.items():
-        yield f"ended by {ending}", f"{count / tally.games:.1%}"
+        yield f"ended by {ending}", f"{count / len(match.games):.1%}"
+
+
+def _returns(match: MatchResult) -> Iterator[tuple[str, str]]:
+    mean, lead = match.mean_return, match.lead
+    yield "mean return", f"{mean.value:.3f}"
+    yield "95 % interval of the return", f"{mean.low:.3f} … {mean.high:.3f}"
+    yield "return of the opponent", f"{match.opponent_return:.3f}"
+    yield "lead over it", f"{lead.value:+.3f}"
+    yield "95 % interval of the lead", f"{lead.low:+.3f} … {lead.high:+.3f}"
+    if match.seats > 1:
+        yield "mean rank", f"{match.mean_rank:.2f} of {match.seats}"
 
 
 def _results(tally: Tally) -> str:
@@ -155,20 +194,36 @@ def _as_json(player: Player, matches: Sequence[MatchResult], temperature: float 
 
 
 def _match_as_json(match: MatchResult) -> dict[str, object]:
-    from keisei.evaluation import elo_difference, likelihood_of_superiority, score_interval
+    from keisei.evaluation import likelihood_of_superiority
 
     tally = match.tally()
+    alone = match.comparisons == 1  # comparisons of one game are not independent
     return {
         "opponent": match.players[1],
-        "games": tally.games,
+        "games": len(match.games),
         **asdict(tally),
-        "score": asdict(score_interval(tally)),
-        "elo": asdict(elo_difference(tally)),
-        "superiority": likelihood_of_superiority(tally),
-        "seats": [asdict(match.tally(seat)) for seat in (0, 1)],
+        "score": asdict(match.score),
+        "elo": asdict(match.elo),
+        "superiority": likelihood_of_superiority(tally) if alone else None,
+        "seats": [asdict(match.tally(seat)) for seat in range(match.seats)],
+        "returns": _returns_as_json(match) if match.by_returns else None,
         "mean_length": match.mean_length,
         "endings": match.endings,
     }
+
+
+def _returns_as_json(match: MatchResult) -> dict[str, object]:
+    return {
+        "mean": _bounds(match.mean_return),
+        "opponent": match.opponent_return,
+        "lead": _bounds(match.lead),
+        "mean_rank": match.mean_rank if match.seats > 1 else None,
+    }
+
+
+def _bounds(interval: Interval) -> dict[str, float | None]:
+    """Gives an interval as JSON, which has no infinity."""
+    return {name: value if isfinite(value) else None for name, value in asdict(interval).items()}
 
 
 def _prepare_records(directory: Path, game: RunGame) -> None:

@@ -19,6 +19,7 @@ from rich.text import Text
 from keisei.cli.plain_view import PlainView, describe, ending, length
 from keisei.cli.run_history import KEPT, PLIES, Figure, Note, RunHistory
 from keisei.cli.wording import clock, figure, one_line, percent
+from keisei.runs.rows import EvaluationRow
 from keisei.training.callbacks import Callback
 from keisei.training.events import Ended, Evaluation, Saved, Started, Update
 
@@ -30,6 +31,8 @@ FIXED_LINES = 18
 """Lines of the panel, without evaluations and notes."""
 CURVES, FACTS = 3, 4
 """How many figures of learning are drawn and how many are written, besides the length of games."""
+USUAL_RESULT = 12
+"""Signs of a result such as ``+100 =10 -90``, for which there is room."""
 BLOCKS = "▁▂▃▄▅▆▇█"
 LABEL, GOOD, CURVE, LEARNING = "dim", "green", "cyan", "magenta"
 LEVEL_STYLES = {"info": "", "warning": "yellow"}
@@ -242,18 +245,29 @@ def _evaluations(history: RunHistory, matches: int, width: int) -> RenderableTyp
     if not history.evaluations:
         return _row("none yet", LABEL)
     table = _grid("left", "left", "right", "left", "left", "left")
-    cells = max(12, min(KEPT, width - 76))
-    for opponent, rows in list(history.evaluations.items())[:matches]:
+    shown = list(history.evaluations.items())[:matches]
+    further = max((len(_result(rows[-1])) for _, rows in shown), default=0) - USUAL_RESULT
+    room = width - max(0, further)
+    cells = max(12, min(KEPT, room - 76))
+    for opponent, rows in shown:
         last = rows[-1]
         table.add_row(
-            Text(_tail(one_line(opponent), max(8, width - cells - 52)), style=LABEL),
+            Text(_tail(one_line(opponent), max(8, room - cells - 52)), style=LABEL),
             Text(sparkline([row.score for row in rows], cells, (0.0, 1.0)), style=CURVE),
             Text(percent(last.score), style="bold"),
             f"{percent(last.low, 0)} to {percent(last.high, 0)}",
-            f"+{last.wins} ={last.draws} -{last.losses}",
+            _result(last),
             Text(f"update {last.update}", style=LABEL),
         )
     return table
+
+
+def _result(row: EvaluationRow) -> str:
+    if row.mean_return is None:
+        return f"+{row.wins} ={row.draws} -{row.losses}"
+    if row.seats == 1:
+        return f"return {row.mean_return:.2f}"
+    return f"{row.mean_return:.2f} · rank {row.mean_rank:.1f}"
 
 
 def _last_checkpoint(history: RunHistory) -> str:

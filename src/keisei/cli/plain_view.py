@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, suppress
 from rich.console import Console
 
 from keisei.cli.run_history import ENTROPY, KL, VALUE_LOSS, RunHistory
-from keisei.cli.wording import clock, counted, duration, figure, one_line, percent
+from keisei.cli.wording import clock, counted, duration, figure, one_line, percent, returns_and_rank
 from keisei.training.callbacks import Callback
 from keisei.training.events import Ended, Evaluation, Started, Update
 
@@ -47,9 +47,10 @@ class PlainView(Callback, AbstractContextManager["PlainView"]):
 
     def on_evaluation(self, evaluation: Evaluation) -> None:
         for row in evaluation.rows:
+            told = returns_and_rank(row) or f"{row.wins} won {row.draws} drawn {row.losses} lost"
             self._write(
                 f"evaluation of update {evaluation.update}  against {row.opponent}  score {percent(row.score)} "
-                f"({percent(row.low)} to {percent(row.high)})  {row.wins} won {row.draws} drawn {row.losses} lost"
+                f"({percent(row.low)} to {percent(row.high)})  {told}"
             )
         if evaluation.is_best:
             self._write(f"update {evaluation.update} is the best so far")

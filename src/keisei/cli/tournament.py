@@ -14,7 +14,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keisei.cli.evaluate import Games, Json, OpeningPlies, Root, Seed, Temperature, games_progress
+from keisei.cli.evaluate import (
+    Games,
+    Json,
+    OpeningPlies,
+    Root,
+    Seed,
+    Temperature,
+    games_progress,
+    need_players,
+)
 from keisei.errors import ConfigError, RunLockedError
 
 if TYPE_CHECKING:
@@ -45,7 +54,7 @@ def tournament(
 
     game, entrants = _entrants(players, root, temperature)
     plan = MatchPlan(game.name, game.options, games, seed, opening_plies)
-    with _progress(plan, len(entrants) * (len(entrants) - 1) // 2) as shown:
+    with _progress(plan, game, len(entrants) * (len(entrants) - 1) // 2) as shown:
         result = round_robin(shown, entrants, anchor=anchor_of([entrant.name for entrant in entrants]))
     _tell(result, result.ratings, as_json)
 
@@ -78,7 +87,7 @@ def ladder(
             f"of them (run.keep, run.milestone_every)"
         )
     plan = evaluation.MatchPlan(game.name, game.options, games, seed, opening_plies)
-    with _progress(plan, sum(min(back, rung) for rung in range(len(entrants)))) as shown:
+    with _progress(plan, game, sum(min(back, rung) for rung in range(len(entrants)))) as shown:
         result = evaluation.ladder(shown, entrants, back=back)
     rungs = [entrant.name for entrant in entrants]
     _tell(result, sorted(result.ratings, key=lambda rating: rungs.index(rating.player)), as_json)
@@ -99,17 +108,20 @@ def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tu
         )
     game = game_of(runs[0], root)
     if len(texts) > 1:
+        need_players(texts, game)
         return game, [load_player(text, game.spec, root, temperature) for text in texts]
     checkpoints = load_players(find_run(runs[0], root), game.spec, temperature)
     return game, [load_player("random", game.spec), *checkpoints]
 
 
 @contextmanager
-def _progress(plan: MatchPlan, matches: int) -> Iterator[MatchPlan]:
+def _progress(plan: MatchPlan, game: RunGame, pairs: int) -> Iterator[MatchPlan]:
     """Gives the plan, and shows the number of finished games in all matches."""
+    from keisei.evaluation.tournament import games_of_a_meeting
+
     before = 0
     with games_progress() as progress:
-        task = progress.add_task("games", total=matches * plan.games)
+        task = progress.add_task("games", total=pairs * games_of_a_meeting(plan.games, game.spec.seats))
 
         def on_game(ended: int, total: int) -> None:
             progress.update(task, completed=before + ended)
@@ -142,7 +154,12 @@ def _as_json(result: Tournament, ratings: Sequence[Rating]) -> dict[str, object]
         "anchor": result.anchor,
         "ratings": [asdict(rating) for rating in ratings],
         "pairings": [
-            {"first": pairing.first, "second": pairing.second, **asdict(pairing.tally)}
+            {
+                "first": pairing.first,
+                "second": pairing.second,
+                **asdict(pairing.tally),
+                "comparisons_per_game": pairing.per_game,
+            }
             for pairing in result.pairings
         ],
     }

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keisei.runs.rows import EvaluationRow
 
 _UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -47,3 +51,13 @@ def duration(seconds: float) -> str:
 
 def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def returns_and_rank(row: EvaluationRow) -> str:
+    """Writes what a match tells that is judged by returns; empty for others."""
+    if row.mean_return is None:
+        return ""
+    known = row.return_low is not None and row.return_high is not None
+    interval = f" ({row.return_low:.2f} to {row.return_high:.2f})" if known else ""
+    rank = f", rank {row.mean_rank:.2f} of {row.seats}" if row.seats > 1 else ""
+    return f"return {row.mean_return:.2f}{interval}{rank}"

@@ -33,6 +33,9 @@ class Pairing:
     first: str
     second: str
     tally: Tally
+    per_game: int = 1
+    """Comparisons of one game, as in games of three seats and more. They are not independent, so together they count as
+    one game."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def rate(
             float(elo[i]),
             float(elo[i] - margin[i]),
             float(elo[i] + margin[i]),
-            int(games[i]),
+            round(games[i]),
             float(points[i].sum() / games[i]),
         )
         for i, player in enumerate(players)
@@ -93,8 +96,8 @@ def _points(pairings: Sequence[Pairing], players: Sequence[str]) -> _Floats:
                 f"{pairing.first!r} cannot be rated by games against itself; name players apart"
             )
         first, second = place[pairing.first], place[pairing.second]
-        points[first, second] += pairing.tally.points
-        points[second, first] += pairing.tally.reversed().points
+        points[first, second] += pairing.tally.points / pairing.per_game
+        points[second, first] += pairing.tally.reversed().points / pairing.per_game
     return points
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keisei.errors import ConfigError
-from keisei.evaluation.matches import MatchResult
+from keisei.evaluation.results import MatchResult
 from keisei.games.records import RecordedGame
 
 __all__ = ["recorded_game", "write_record"]
@@ -17,9 +17,8 @@ def recorded_game(match: MatchResult, number: int) -> RecordedGame:
     if not game.actions:
         raise ConfigError("a record is made of a game's actions; play the match with record=True")
     first, second = match.players
-    names = (first, second) if game.seat == 0 else (second, first)
-    result = float(game.result if game.seat == 0 else -game.result)
-    return RecordedGame(match.options, game.actions, names, (result, -result), game.ending)
+    names = tuple(first if seat == game.seat else second for seat in range(match.seats))
+    return RecordedGame(match.options, game.actions, names, game.scores[: match.seats], game.ending)
 
 
 def write_record(match: MatchResult, number: int, stem: Path) -> Path:

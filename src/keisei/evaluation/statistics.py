@@ -6,14 +6,17 @@ Wilson's interval. It never leaves 0 … 1, and ten draws in ten games still giv
 
 Games are treated as independent. Pairs with one opening are not fully independent, so the true uncertainty is
 usually smaller than the one given.
+
+Games that are judged by returns have an interval of the **mean return**: Student's, over rounds. A round is a few games
+with the same opening, in which the player has each seat once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, lgamma, log, log10, sqrt
-from statistics import NormalDist
+from math import atan, cos, exp, inf, lgamma, log, log10, pi, sin, sqrt
+from statistics import NormalDist, fmean, stdev
 
 from keisei.errors import ConfigError
 
@@ -22,12 +25,18 @@ __all__ = [
     "Interval",
     "Tally",
     "elo_difference",
+    "elo_of",
     "likelihood_of_superiority",
+    "mean_interval",
     "normal_quantile",
     "score_interval",
+    "share_interval",
+    "student_quantile",
 ]
 
 _BISECTIONS = 60
+_LIKE_NORMAL = 1000
+"""Degrees of freedom from which Student's distribution is taken as normal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +120,59 @@ def score_interval(tally: Tally, confidence: float = 0.95) -> Interval:
 
 def elo_difference(tally: Tally, confidence: float = 0.95) -> EloDifference:
     """Computes the score interval on the Elo scale, where a score of 10/11 is 400 points."""
-    interval = score_interval(tally, confidence)
+    return elo_of(score_interval(tally, confidence))
+
+
+def elo_of(interval: Interval) -> EloDifference:
+    """Gives the interval of a score on the Elo scale."""
     return EloDifference(_elo(interval.value), _elo(interval.low), _elo(interval.high))
+
+
+def share_interval(share: float, games: int, confidence: float = 0.95) -> Interval:
+    """Computes Wilson's interval for the mean of one number in 0 … 1 per game. Such numbers vary the most if they are
+    only 0 and 1, which Wilson's interval assumes. So it is not too narrow for other ones."""
+    limit = normal_quantile(confidence) ** 2
+    centre = (share + limit / (2 * games)) / (1 + limit / games)
+    spread = sqrt(limit * (share * (1 - share) + limit / (4 * games)) / games) / (1 + limit / games)
+    low = 0.0 if share == 0 else max(0.0, centre - spread)
+    return Interval(share, low, 1.0 if share == 1 else min(1.0, centre + spread))
+
+
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Computes the mean of independent values, and Student's interval of it. One value alone gives no bounds."""
+    mean = fmean(values)
+    if len(values) < 2:
+        return Interval(mean, -inf, inf)
+    margin = student_quantile(len(values) - 1, confidence) * stdev(values) / sqrt(len(values))
+    return Interval(mean, mean - margin, mean + margin)
+
+
+def student_quantile(freedom: int, confidence: float) -> float:
+    """Gives the number of standard errors to each side that contain this share of Student's distribution."""
+    normal = normal_quantile(confidence)
+    if freedom >= _LIKE_NORMAL:
+        return normal
+    low, high = normal, 2.0 * normal
+    while _within(high, freedom) < confidence:
+        high *= 2
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, freedom) < confidence else (low, middle)
+    return high
+
+
+def _within(t: float, freedom: int) -> float:
+    """Computes the share of Student's distribution between -t and t, by the finite sums of Abramowitz and Stegun
+    (26.7.3 and 26.7.4)."""
+    angle = atan(t / sqrt(freedom))
+    odd = freedom % 2
+    term, total = (cos(angle), cos(angle)) if odd else (1.0, 1.0)
+    for k in range(3 if odd else 2, freedom - 1, 2):
+        term *= cos(angle) ** 2 * (k - 1) / k
+        total += term
+    if not odd:
+        return sin(angle) * total
+    return 2 / pi * (angle + sin(angle) * (total if freedom > 1 else 0.0))
 
 
 def likelihood_of_superiority(tally: Tally) -> float:

@@ -2,6 +2,9 @@
 
 A tournament is plain data: names, tallies and ratings. Its pairings can be kept for the next step of a ladder,
 which rates all games together.
+
+Two players meet in a match. In games of three seats and more they meet twice, each of them once as the one who sits
+alone among the other's seats, since that may be easier or harder.
 """
 
 from __future__ import annotations
@@ -13,12 +16,21 @@ from itertools import combinations
 from typing import Any
 
 from keisei.errors import ConfigError
-from keisei.evaluation.matches import MatchResult, OnGame, Player, PlayerLike, Resolver, as_player, play_match
+from keisei.evaluation.matches import (
+    OnGame,
+    Player,
+    PlayerLike,
+    Resolver,
+    as_player,
+    play_match,
+    whole_rounds,
+)
 from keisei.evaluation.ratings import Pairing, Rating, rate
+from keisei.evaluation.results import MatchResult
 from keisei.games.randomness import keyed_word
 from keisei.games.registry import GameSource, make_game
 
-__all__ = ["MatchPlan", "Tournament", "ladder", "ladder_step", "round_robin"]
+__all__ = ["MatchPlan", "Tournament", "games_of_a_meeting", "ladder", "ladder_step", "round_robin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +40,7 @@ class MatchPlan:
     game: GameSource
     options: Mapping[str, Any] | None = None
     games: int = 100
+    """Games of each match, as in ``play_match``."""
     seed: int = 0
     opening_plies: int | None = None
     batch: int = 256
@@ -112,8 +125,21 @@ def _entrants(plan: MatchPlan, players: Sequence[PlayerLike], resolver: Resolver
     return entrants
 
 
+def games_of_a_meeting(games: int, seats: int) -> int:
+    """Gives the number of games that two players play against each other, with ``games`` in each match."""
+    return whole_rounds(games, seats) * (2 if seats > 2 else 1)
+
+
 def _meet(plan: MatchPlan, first: Player, second: Player) -> Pairing:
-    """Gives a match's seed. It follows from the names, so other players do not change the match."""
+    result = _play(plan, first, second)
+    tally = result.tally()
+    if result.seats > 2:
+        tally += _play(plan, second, first).tally().reversed()
+    return Pairing(first.name, second.name, tally, result.comparisons)
+
+
+def _play(plan: MatchPlan, first: Player, second: Player) -> MatchResult:
+    """Plays a match. Its seed follows from the names, so other players do not change it."""
     names = f"{first.name}\n{second.name}".encode()
     seed = keyed_word(plan.seed, int.from_bytes(blake2b(names, digest_size=8).digest(), "little")) >> 1
     result = play_match(
@@ -129,7 +155,7 @@ def _meet(plan: MatchPlan, first: Player, second: Player) -> Pairing:
     )
     if plan.on_match is not None:
         plan.on_match(result)
-    return Pairing(first.name, second.name, result.tally())
+    return result
 
 
 def _tournament(pairings: Sequence[Pairing], anchor: str) -> Tournament:

@@ -107,6 +107,8 @@ class SingleGameBatch:
         """Gives an independent copy of one game, for players that look ahead."""
         try:
             return self._slots[game].game.copy()
+        except GameError:
+            raise  # it says what to do
         except Exception as error:
             raise GameError(
                 f"{self._spec.name} cannot be copied, so nobody can look ahead in it: {error}; write copy() in "

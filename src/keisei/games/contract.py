@@ -76,6 +76,8 @@ class GameSpec:
     may then compute its logits as planes."""
     looks_ahead: bool = field(default=False, repr=False)
     """True if the batch is a ``LooksAhead``. Players that look ahead then use it."""
+    scored_by_rewards: bool = field(default=False, repr=False)
+    """True if ``Step.scores`` are sums of rewards, as in games without winners."""
     record_format: RecordFormat | None = field(default=None, repr=False, compare=False)
     """The format in which games are written to files; None if there is none."""
 

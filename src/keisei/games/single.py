@@ -146,6 +146,7 @@ def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
         max_plies=max_plies,
         endings=("unfinished", *game.endings, "truncated"),
         plane_actions=game.plane_actions,
+        scored_by_rewards=game.scored_by_rewards,
         record_format=game.record_format,
     )
 

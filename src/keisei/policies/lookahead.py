@@ -13,13 +13,25 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from keisei.errors import ConfigError, PolicyError
-from keisei.games.contract import GameSpec, IntArray
+from keisei.errors import ConfigError, KeiseiError, PolicyError
+from keisei.games.contract import Game, GameSpec, IntArray
+from keisei.games.lookahead import LooksAhead
 from keisei.games.randomness import KeyedRandom, Stream, keyed_word, keyed_words
 from keisei.games.single import Outcome, SingleGame
 from keisei.policies.contract import Situation
 
-__all__ = ["Branch", "by_lot", "games_of", "legal_actions", "look", "need_turns", "row_keys"]
+__all__ = [
+    "Branch",
+    "by_lot",
+    "games_of",
+    "legal_actions",
+    "look",
+    "need_look_ahead",
+    "need_turns",
+    "row_keys",
+]
+
+_TRIAL_PLIES = 4
 
 
 @runtime_checkable
@@ -75,15 +87,51 @@ def row_keys(situation: Situation, selected: IntArray | None) -> NDArray[np.uint
 
 def games_of(situation: Situation, selected: IntArray | None, player: str) -> list[SingleGame]:
     """Gives a copy of the game of each row."""
-    game = situation.game
+    game = _need_peek(situation.game, player)
+    need_turns(situation.game.spec, player)
+    indices = situation.rows.game if selected is None else situation.rows.game[selected]
+    return [game.peek(int(index)) for index in indices]
+
+
+def _need_peek(game: Game, player: str) -> _CanPeek:
     if not isinstance(game, _CanPeek):
         raise PolicyError(
             f"{player} looks ahead in games written as a SingleGame, and where the batch can do it (LooksAhead); "
             f"{game.spec.name} is neither. Give its batch a method peek(game) that copies one game as a SingleGame"
         )
-    need_turns(game.spec, player)
-    indices = situation.rows.game if selected is None else situation.rows.game[selected]
-    return [game.peek(int(index)) for index in indices]
+    return game
+
+
+def need_look_ahead(game: Game, player: str) -> None:
+    """Refuses a game in which nobody can look ahead, by a trial of some plies. The game is a new one; it is played."""
+    if isinstance(game, LooksAhead):
+        return
+    copies = _need_peek(game, player)
+    for _ in range(_TRIAL_PLIES):
+        try:
+            shared = _shares_state(copies)
+        except KeiseiError:
+            raise
+        except Exception as error:
+            raise ConfigError(
+                f"{player} cannot look ahead in {game.spec.name}: a copy of it raises {type(error).__name__}: {error}"
+            ) from error
+        if shared:
+            raise ConfigError(
+                f"{player} cannot look ahead in {game.spec.name}: its copy() shares state with the game, so that a "
+                f"move in the copy changes the game; copy all that play() changes"
+            )
+        game.step(game.random_actions())
+
+
+def _shares_state(game: _CanPeek) -> bool:
+    """Whether a move in a copy of the first game changes that game."""
+    one, other = game.peek(0), game.peek(0)
+    seat = one.acting()[0]
+    before = np.asarray(other.observe(seat)).tobytes()
+    look(one, legal_actions(one)[0])
+    after = game.peek(0)
+    return after.acting()[0] != seat or np.asarray(after.observe(seat)).tobytes() != before
 
 
 def need_turns(spec: GameSpec, player: str, zero_sum: bool = False) -> None:

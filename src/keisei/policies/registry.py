@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from keisei.config import parse_settings
-from keisei.errors import ConfigError
-from keisei.games.contract import GameSpec
+from keisei.errors import ConfigError, KeiseiError
+from keisei.games.contract import Game, GameSpec
 from keisei.games.options import did_you_mean
 from keisei.native import core
 from keisei.policies.contract import Policy
 from keisei.policies.greedy_player import GreedyPlayer
-from keisei.policies.lookahead import need_turns
+from keisei.policies.lookahead import need_look_ahead, need_turns
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.random_policy import RandomPolicy
 from keisei.policies.search_player import SearchPlayer
 from keisei.policies.seating import PolicyConfig, Seating
 
-__all__ = ["PLAYERS", "build_policy", "named_player", "seated_policies"]
+__all__ = ["PLAYERS", "build_policy", "check_player", "named_player", "players_of", "seated_policies"]
 
 PLAYERS = ("random", "greedy", "search:DEPTH")
 """The players that need no network."""
@@ -62,6 +62,27 @@ def named_player(name: str, spec: GameSpec) -> Policy | None:
         )
     need_turns(spec, name, zero_sum=not spec.looks_ahead)
     return SearchPlayer(int(depth))
+
+
+def check_player(name: str, game: Game) -> Policy | None:
+    """Makes one of ``PLAYERS`` as ``named_player`` does, and tries whether it can look ahead in this game. The game is
+    a new one; it is played."""
+    player = named_player(name, game.spec)
+    if isinstance(player, GreedyPlayer | SearchPlayer):
+        need_look_ahead(game, name)
+    return player
+
+
+def players_of(game: Game) -> list[str]:
+    """Gives those of ``PLAYERS`` that can play this game. The game is a new one; it is played."""
+    found = []
+    for player in PLAYERS:
+        try:
+            check_player(player.replace("DEPTH", "1"), game)
+        except KeiseiError:
+            continue
+        found.append(player)
+    return found
 
 
 def _as_it_is(player: Policy, config: PolicyConfig) -> Policy:

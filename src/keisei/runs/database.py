@@ -28,7 +28,7 @@ from keisei.runs.rows import (
     WorkerEventRow,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x4B45_4953  # "KEIS": marks a database of Keisei
 
 _SCHEMA = """
@@ -41,6 +41,7 @@ CREATE TABLE evaluations (
     "update" INTEGER NOT NULL, step INTEGER NOT NULL, time REAL NOT NULL, player TEXT NOT NULL,
     opponent TEXT NOT NULL, wins INTEGER NOT NULL, draws INTEGER NOT NULL, losses INTEGER NOT NULL,
     score REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, elo REAL, elo_low REAL, elo_high REAL,
+    seats INTEGER NOT NULL DEFAULT 2, mean_return REAL, return_low REAL, return_high REAL, opponent_return REAL,
     PRIMARY KEY ("update", player, opponent)
 ) WITHOUT ROWID;
 CREATE TABLE games (
@@ -59,6 +60,16 @@ CREATE TABLE worker_events (
 );
 CREATE INDEX worker_events_by_update ON worker_events ("update");
 """
+_UPGRADES = {
+    1: """
+ALTER TABLE evaluations ADD COLUMN seats INTEGER NOT NULL DEFAULT 2;
+ALTER TABLE evaluations ADD COLUMN mean_return REAL;
+ALTER TABLE evaluations ADD COLUMN return_low REAL;
+ALTER TABLE evaluations ADD COLUMN return_high REAL;
+ALTER TABLE evaluations ADD COLUMN opponent_return REAL;
+"""
+}
+"""What leads from a schema to the next one."""
 _TABLES = ("metrics", "evaluations", "games", "ratings", "worker_events")
 
 Row = TypeVar("Row", EvaluationRow, GameRow, RatingRow, WorkerEventRow)
@@ -197,9 +208,13 @@ class RunDatabase:
             self._connection.executemany(statement, rows)
 
     def _rows(self, cls: type[Row], rest: str, *values: object) -> list[Row]:
-        return [
-            cls(*row) for row in self._select(f"SELECT {_columns(cls)} FROM {_TABLE_OF[cls]} {rest}", *values)
-        ]
+        table = _TABLE_OF[cls]
+        known = {str(column) for _, column, *_ in self._select(f"PRAGMA table_info({table})")}
+        # A database of an earlier version that is only read lacks some columns: their fields have defaults.
+        names = [field.name for field in fields(cls) if field.name in known]
+        columns = ", ".join(f'"{name}"' for name in names)
+        found = self._select(f"SELECT {columns} FROM {table} {rest}", *values)
+        return [cls(**dict(zip(names, row, strict=True))) for row in found]
 
     def _select(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with self._errors():
@@ -231,6 +246,16 @@ class RunDatabase:
             raise RunDatabaseError(
                 f"{self.path} has schema {version}, this version of Keisei knows up to {SCHEMA_VERSION}. "
                 f"Use the version of Keisei that wrote it"
+            )
+        elif version < SCHEMA_VERSION and not read_only:
+            self._upgrade(version)
+
+    def _upgrade(self, version: int) -> None:
+        """Brings a database of an earlier version up to date."""
+        steps = "".join(_UPGRADES[number] for number in range(version, SCHEMA_VERSION))
+        with self._errors():
+            self._connection.executescript(
+                f"BEGIN IMMEDIATE;{steps}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
             )
 
     @contextmanager

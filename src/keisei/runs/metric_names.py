@@ -55,6 +55,8 @@ TAGS: Mapping[str, str] = MappingProxyType(_meanings)
 
 EVALUATION = "evaluation/"
 """The prefix of match scores; the opponent's name follows."""
+RETURN = "return/"
+"""The prefix of mean returns, in matches that are judged by returns; the opponent's name follows."""
 
 
 def of_owner(name: str, owner: int) -> str:

@@ -28,7 +28,9 @@ class Progress:
 
 @dataclass(frozen=True)
 class EvaluationRow:
-    """A match of a player against an opponent. Score and 95 % interval are shares of the points."""
+    """A match of a player against an opponent. Wins, draws and losses count comparisons of their scores: one in a game
+    of one or two seats, one for each seat of the opponent in others. Score and 95 % interval are shares of the
+    points."""
 
     update: int
     step: int
@@ -45,10 +47,28 @@ class EvaluationRow:
     """The Elo difference for the score; None if it has no bound, as after wins only."""
     elo_low: float | None = None
     elo_high: float | None = None
+    seats: int = 2
+    mean_return: float | None = None
+    """The player's mean score in a game, with its 95 % interval; None where wins, draws and losses tell all. The bounds
+    are None if there was only one round of games."""
+    return_low: float | None = None
+    return_high: float | None = None
+    opponent_return: float | None = None
+    """The opponent's mean score in a game, over its seats."""
+
+    @property
+    def comparisons(self) -> int:
+        """Comparisons in one game."""
+        return max(1, self.seats - 1)
 
     @property
     def games(self) -> int:
-        return self.wins + self.draws + self.losses
+        return (self.wins + self.draws + self.losses) // self.comparisons
+
+    @property
+    def mean_rank(self) -> float:
+        """The player's mean rank at its table; 1 is the best. A player who is alone is ranked with the opponent."""
+        return 1 + self.comparisons * (1 - self.score)
 
     @property
     def against_checkpoint(self) -> bool:

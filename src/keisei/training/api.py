@@ -12,6 +12,7 @@ from keisei.errors import RunError
 from keisei.runs.directory import CONFIG, RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.interruption import Interruption
+from keisei.training.opponents import check_opponents
 from keisei.training.presets import Source, find_source, load_preset, preset_names, run_config
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
@@ -84,6 +85,7 @@ def plan_run(
             )
         return _resume(source.run, source.config(overrides))
     config = source.config(overrides).resolved()
+    check_opponents(config, root)
     path = root / (name or source.name)
     if (path / CONFIG).is_file():
         run = RunDirectory.open(path)
@@ -114,6 +116,7 @@ def _begin_anew(
         if source.name in preset_names():
             source = load_preset(source.name)
     config = source.config(overrides).resolved()
+    check_opponents(config, root)
     choice: Literal["restart", "overwrite"] = "restart" if existing == "restart" else "overwrite"
     return Plan(RunDirectory.create(root, name, config, choice), config, resumes=False)
 
@@ -121,6 +124,7 @@ def _begin_anew(
 def _resume(run: RunDirectory, config: TrainConfig) -> Plan:
     """Resumes a run. Changed settings are saved, and the old ones are kept beside them."""
     config = config.resolved()
+    check_opponents(config, run.path.parent)
     if run_config(run) != config:
         with run.lock():
             run.change_config(config)

@@ -171,8 +171,10 @@ class Evaluation:
 
     @property
     def numbers(self) -> Mapping[str, float]:
-        """The score against each opponent, as metrics."""
-        return {tags.EVALUATION + _as_tag(row.opponent): row.score for row in self.rows}
+        """The score against each opponent, and the mean return where there is one, as metrics."""
+        scores = {tags.EVALUATION + _as_tag(row.opponent): row.score for row in self.rows}
+        returns = {tags.RETURN + _as_tag(row.opponent): row.mean_return for row in self.rows}
+        return scores | {name: value for name, value in returns.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

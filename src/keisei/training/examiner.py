@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from keisei.errors import CheckpointError, CheckpointWriteError, RunDatabaseError
-from keisei.evaluation.matches import MatchResult, Player, PlayerLike, play_match
-from keisei.evaluation.records import write_record
-from keisei.evaluation.statistics import elo_difference, score_interval
+from keisei.evaluation.matches import Player, PlayerLike, play_match
+from keisei.evaluation.records import recorded_game, write_record
+from keisei.evaluation.results import MatchResult
 from keisei.games.contract import GameSpec
 from keisei.learners.contract import Learner
 from keisei.runs.archive import CheckpointArchive
@@ -29,7 +31,8 @@ class Examiner:
     """Plays the matches of a run's evaluations and stores their results.
 
     The newest weights play against every opponent of the settings and against the ``best`` checkpoint. They become
-    ``best`` if they score ``evaluation.gate`` against it.
+    ``best`` if they score ``evaluation.gate`` against it. In games of three seats and more they have one seat, and the
+    opponent has the others.
     """
 
     def __init__(
@@ -115,14 +118,16 @@ class Examiner:
         for number in range(self._config.evaluation.records):
             if number >= len(match.games) or not match.games[number].actions:
                 break
-            game = match.games[number]
-            names = match.players if game.seat == 0 else (match.players[1], match.players[0])
+            game, record = match.games[number], recorded_game(match, number)
             opponent = Path(match.players[1]).name.replace(":", "-")
             stem = self._run.games / f"{checkpoint_name(update)}-{opponent}-{number}"
             path = write_record(match, number, stem)
-            first = (game.result + 1) / 2 if game.seat == 0 else (1 - game.result) / 2
+            first = replace(game, seat=0).tally.score  # of the player in seat 0
+            others = " and ".join(dict.fromkeys(record.names[1:]))
             where = str(path.relative_to(self._run.path))
-            kept.append(GameRow(update, time.time(), *names, first, game.plies, game.ending, where))
+            kept.append(
+                GameRow(update, time.time(), record.names[0], others, first, game.plies, game.ending, where)
+            )
         return kept
 
     def _keep_ratings(self, update: int) -> None:
@@ -133,9 +138,8 @@ class Examiner:
 
 
 def _row(match: MatchResult, counters: Counters) -> EvaluationRow:
-    tally = match.tally()
-    interval, elo = score_interval(tally), elo_difference(tally)
-    return EvaluationRow(
+    tally, score, elo = match.tally(), match.score, match.elo
+    row = EvaluationRow(
         update=counters.update,
         step=counters.transitions,
         time=time.time(),
@@ -144,10 +148,21 @@ def _row(match: MatchResult, counters: Counters) -> EvaluationRow:
         wins=tally.wins,
         draws=tally.draws,
         losses=tally.losses,
-        score=interval.value,
-        low=interval.low,
-        high=interval.high,
+        score=score.value,
+        low=score.low,
+        high=score.high,
         elo=elo.value,
         elo_low=elo.low,
         elo_high=elo.high,
+        seats=match.seats,
+    )
+    if not match.by_returns:
+        return row
+    gained = match.mean_return
+    return replace(
+        row,
+        mean_return=gained.value,
+        return_low=gained.low if isfinite(gained.low) else None,
+        return_high=gained.high if isfinite(gained.high) else None,
+        opponent_return=match.opponent_return,
     )

@@ -8,8 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from keisei.config import Settings
-from keisei.errors import ConfigError
-from keisei.games.contract import GameSpec
 from keisei.learners.parts import fitting_parts
 from keisei.learners.ppo_config import PPOConfig
 from keisei.machine.cores import usable_cores
@@ -24,15 +22,18 @@ class EvaluationSettings(Settings):
     every: Annotated[int, Field(ge=0)] = 200_000
     """Transitions between two evaluations; 0 evaluates only at the end."""
     games: Annotated[int, Field(ge=2, multiple_of=2)] = 40
-    """Games in each match; an even number, since players change seats."""
+    """Games in each match; an even number, since players change seats. In games of three seats and more it is rounded
+    up, so that the learner has each seat equally often."""
     opponents: tuple[str, ...] = ("random",)
     """Players that the learner plays against: random, greedy, search:DEPTH, a run or a checkpoint."""
     gate: Annotated[float, Field(ge=0.5, le=1)] = 0.55
-    """The newest weights become ``best`` if they score at least this against the best so far."""
+    """The newest weights become ``best`` if they score at least this against the best so far. The score is the share of
+    comparisons won: with the opponent in a game of two, with each seat of the opponent in others."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
     """Temperature of the learner in these matches; 0 takes the best action."""
     opening_plies: Annotated[int, Field(ge=0)] | None = None
-    """Random plies at the start of each pair of games; null takes a number that suits the game."""
+    """Random plies at the start of games, the same in each seat of the learner; null takes a number that suits the
+    game."""
     records: Annotated[int, Field(ge=0)] = 2
     """Games of each match that are saved as records, if the game has a format for them (Shogi: KIF)."""
 
@@ -138,7 +139,6 @@ class TrainConfig(Settings):
         """The same settings, with values for all that the experiment leaves open. The values depend only on the
         settings, so they are the same on every machine."""
         spec = self.env.make(batch=1, seed=0).spec
-        self._check_exam(spec)
         model = self.model.resolved(spec)
         parts = self.learner.parts
         if parts == "auto":
@@ -150,15 +150,6 @@ class TrainConfig(Settings):
                 "parallel": self.parallel.model_copy(update={"tables": self._tables}),
             }
         )
-
-    def _check_exam(self, spec: GameSpec) -> None:
-        """Checks before the run starts that the game has the two seats that evaluations need."""
-        if self.evaluation.opponents and spec.seats != 2:
-            raise ConfigError(
-                f"evaluation.opponents = {list(self.evaluation.opponents)}: matches have two players, and {spec.name} "
-                f"has {spec.seats} seat{'s' if spec.seats != 1 else ''}; train it without them: "
-                f"evaluation.opponents=[]"
-            )
 
     def placed(self) -> TrainConfig:
         """The same settings, with this machine's numbers in place of ``auto``: one worker for each core, at most one

@@ -20,7 +20,7 @@ ANCHOR = "random"
 def pairings_of(database: RunDatabase) -> list[Pairing]:
     """Gives the matches of a run, in the order of updates."""
     return [
-        Pairing(row.player, row.opponent, Tally(row.wins, row.draws, row.losses))
+        Pairing(row.player, row.opponent, Tally(row.wins, row.draws, row.losses), row.comparisons)
         for row in database.evaluations()
     ]
 

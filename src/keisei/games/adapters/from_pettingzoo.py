@@ -3,6 +3,9 @@
 A game needs discrete actions, the same for all agents. An ``action_mask`` in its observation dict or info marks the
 legal ones. The game is seeded from the keyed randomness at every reset, so it depends only on (seed, game,
 episode).
+
+Players that look ahead play on copies of the environment. If it cannot be copied, a new environment plays the same
+actions from the same seed.
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
 from keisei.errors import ConfigError, GameError, UnknownGameError
+from keisei.games.adapters.copies import Dice, copy_env, throw
 from keisei.games.adapters.spaces import need
 from keisei.games.batched import BatchFactory, SingleGameBatch
 from keisei.games.contract import Array, ObservationSpec
@@ -23,6 +28,7 @@ from keisei.games.randomness import KeyedRandom
 from keisei.games.single import Outcome, SingleGame
 
 INSTALL = "pip install pettingzoo pygame rlcard"
+_TRIAL_PLIES = 4
 _ZERO_SUM = frozenset({"chess-v6", "connect_four-v3", "go-v5", "leduc_holdem-v4", "rps-v2", "tictactoe-v3"})
 
 
@@ -44,16 +50,27 @@ class PettingZooGame(SingleGame):
         self, *, env: str | Callable[..., Any], zero_sum: bool | None = None, **options: Any
     ) -> None:
         identity = _registered(env) if isinstance(env, str) else ""
-        self._env = _make(env, identity, options)
+        self._made_from = (env, identity, options)
+        self._env = _make(*self._made_from)
         self._agents = list(self._env.possible_agents)
         self.name = f"pettingzoo:{self._env.metadata.get('name', identity or 'game')}"
         self.seats = len(self._agents)
         self.zero_sum = identity.rpartition("/")[2] in _ZERO_SUM if zero_sum is None else bool(zero_sum)
         self.num_actions = self._one_for_all("action", self._actions_of)
         self.observation = self._one_for_all("observation", self._observation_of)
+        self._copies: bool | None = None
+        """Whether the environment can be copied; None until somebody looks ahead."""
+        self._dice: list[Dice] = []
+        """The dice of a copy. They are thrown anew at every ply, so that a look-ahead does not see future chance
+        events."""
 
     def reset(self, rng: KeyedRandom) -> None:
-        self._env.reset(seed=rng.integer(1 << 31))
+        self._begin(rng.integer(1 << 31))
+
+    def _begin(self, seed: int) -> None:
+        self._seed: int = seed
+        self._played: list[int] = []
+        self._env.reset(seed=seed)
         self._follow()
 
     def legal(self, seat: int) -> Array | Sequence[int]:
@@ -65,7 +82,10 @@ class PettingZooGame(SingleGame):
         return range(self.num_actions) if mask is None else np.asarray(mask).astype(np.bool_)
 
     def play(self, action: int, rng: KeyedRandom) -> list[float]:
+        for dice in self._dice:
+            throw(dice, rng.word())
         self._env.step(action)
+        self._played.append(action)
         rewards = [float(self._env.rewards.get(agent, 0.0)) for agent in self._agents]
         self._follow()
         return rewards
@@ -81,6 +101,47 @@ class PettingZooGame(SingleGame):
         if alive:
             return None
         return Outcome(truncated=any(env.truncations.values()) and not any(env.terminations.values()))
+
+    def copy(self) -> Self:
+        if self._copies is None:
+            self._copies = _copies_well(self._anew())
+        return self._copied() if self._copies else self._replayed()
+
+    def _copied(self) -> Self:
+        other = copy(self)
+        other._env, other._dice = copy_env(self._env)
+        other._played = self._played.copy()
+        return other
+
+    def _anew(self) -> Self:
+        """Gives a new game from the same seed."""
+        other = copy(self)
+        other._env, other._dice = _make(*self._made_from), []
+        other._begin(self._seed)
+        return other
+
+    def _replayed(self) -> Self:
+        """Gives a new game after the same actions from the same seed."""
+        other = self._anew()
+        for action in self._played:
+            other._env.step(action)
+            other._played.append(action)
+            other._follow()
+        if other.sight() != self.sight():
+            raise GameError(
+                f"{self.name} cannot be looked ahead in: it cannot be copied, and the same actions from the same seed "
+                f"lead to another position. Let reset(seed) decide all its chance events, or give it a __deepcopy__"
+            )
+        return other
+
+    def first_legal(self) -> int:
+        legal = self.legal(self.to_move)
+        return int(np.flatnonzero(legal)[0]) if isinstance(legal, np.ndarray) else 0
+
+    def sight(self) -> tuple[object, ...]:
+        """Gives who must act, and what each agent sees, to compare positions."""
+        seats = [seat for seat, agent in enumerate(self._agents) if agent in self._env.agents]
+        return self.to_move, *((seat, self.observe(seat).tobytes()) for seat in seats)
 
     def _follow(self) -> None:
         """Skips the empty turns of agents that are out while others play on, and finds whose turn it is."""
@@ -112,6 +173,25 @@ class PettingZooGame(SingleGame):
         if plain.shape is None or plain.dtype is None:
             raise ConfigError(f"{self.name} has the observation space {plain}; Keisei needs arrays")
         return ObservationSpec(tuple(plain.shape), np.dtype(plain.dtype))
+
+
+def _copies_well(game: PettingZooGame) -> bool:
+    """Tries for some plies whether copies are equal to a game and leave it alone. The game is used up."""
+    try:
+        for _ in range(_TRIAL_PLIES):
+            before, copied = game.sight(), game._copied()
+            was_equal, action = copied.sight() == before, copied.first_legal()
+            copied.play(action, KeyedRandom(0, 0, 0))
+            if not was_equal or game.sight() != before:
+                return False
+            game.play(action, KeyedRandom(0, 0, 0))
+            if game.outcome() is not None:
+                return True
+            if not copied._dice and copied.sight() != game.sight():
+                return False
+    except Exception:  # a window, a generator, a handle of another library
+        return False
+    return True
 
 
 def _registered(name: str) -> str:
