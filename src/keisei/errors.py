@@ -12,10 +12,11 @@
     ├── WeightsError             weights do not fit a model, are damaged, or could not be read
     │   └── WeightsVersionError      the weights of that version do not exist (any more)
     ├── ParallelError            parallel collection cannot continue, or is used in the wrong order
-    │   ├── WorkerStartError         a worker could not be started; has its traceback
+    │   ├── WorkerStartError         a worker could not be started
     │   ├── NoWorkersError           all workers are stopped, paused, failed or quarantined
-    │   ├── TableFailedError         a table fails under two workers; has its place and a traceback
-    │   └── CollectTimeoutError      no progress for too long; nothing that was collected is lost
+    │   ├── TableFailedError         a table fails under two workers; has its seed and place
+    │   ├── CollectTimeoutError      no progress for too long; nothing that was collected is lost
+    │   └── WorkerTraceback          the traceback of a worker's error, as the cause of the errors above
     ├── LearningError            training has diverged
     ├── CheckpointError          a checkpoint is damaged, or does not fit what it is loaded into
     │   ├── CheckpointVersionError   a checkpoint is whole, but of a format that this version does not read
@@ -34,6 +35,11 @@ A message names the rule, the value it got and what to do.
 """
 
 from __future__ import annotations
+
+import sysconfig
+from contextlib import suppress
+from pathlib import Path
+from traceback import walk_tb
 
 
 class KeiseiError(Exception):
@@ -85,7 +91,7 @@ class ParallelError(KeiseiError):
 
 
 class WorkerStartError(ParallelError):
-    """A worker could not be started. The message has its traceback; the others have been stopped."""
+    """A worker could not be started. The others have been stopped."""
 
 
 class NoWorkersError(ParallelError):
@@ -93,11 +99,20 @@ class NoWorkersError(ParallelError):
 
 
 class TableFailedError(ParallelError):
-    """A table failed under two workers, so the fault is in its games. The message has its seed, place and traceback."""
+    """A table failed under two workers, so the fault is in its games. The message has its seed and place."""
 
 
 class CollectTimeoutError(ParallelError, TimeoutError):
     """The workers made no progress for too long. What was collected so far comes with the next call."""
+
+
+class WorkerTraceback(ParallelError):  # noqa: N818  (a part of an error)
+    """The traceback of an error in a worker. It is the cause (``__cause__``) of the error that is raised for it."""
+
+    @classmethod
+    def of(cls, text: str) -> WorkerTraceback | None:
+        """Makes one from its text; None if there is none, as after a kill."""
+        return cls(f"in a worker\n\n{text}") if text else None
 
 
 class LearningError(KeiseiError):
@@ -150,3 +165,36 @@ class InvalidMoveError(NotationError):
 
 class IllegalMoveError(NotationError):
     """The move is well formed, but the rules forbid it in this position."""
+
+
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
+"""Folders in which Python keeps the packages of others."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """Describes an error in one line, with its place: ``ValueError: no such square (my_game.py:41)``."""
+    text = " ".join(f"{type(error).__name__}: {error}".rstrip(": ").split())
+    if isinstance(error, SyntaxError):
+        return text  # which has its place
+    return f"{text}{_place_of(error)}"
+
+
+def _place_of(error: BaseException) -> str:
+    """Gives file and line of the innermost frame. The user's own code is preferred to libraries and Keisei, since the
+    fault is most often there."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [(filename, line) for filename, line in frames if not _is_library(filename)]
+    return "".join(f" ({_short(filename)}:{line})" for filename, line in (own or frames)[-1:])
+
+
+def _is_library(filename: str) -> bool:
+    path, ours, python = Path(filename), Path(__file__).parent, sysconfig.get_path("stdlib")
+    installed = not _PACKAGES.isdisjoint(path.parts)
+    return installed or filename.startswith("<") or path.is_relative_to(ours) or path.is_relative_to(python)
+
+
+def _short(filename: str) -> str:
+    """Gives a path as seen from the current directory, if it lies below it."""
+    with suppress(OSError, ValueError):  # there is no such directory any more, or the file lies elsewhere
+        return str(Path(filename).relative_to(Path.cwd()))
+    return filename

@@ -136,6 +136,19 @@ def test_damaged_runs_are_listed_with_the_reason(run: RunDirectory) -> None:
     assert "Traceback" not in shown.output
 
 
+def test_a_failure_takes_one_line(run: RunDirectory) -> None:
+    traceback = (
+        "NoWorkersError: all are gone\nTraceback (most recent call last):\n" + '  File "x.py", line 1\n' * 50
+    )
+    run.record_state(RunState.FAILED, traceback)
+    (line,) = [line for line in list_runs(run.path.parent).stdout.splitlines() if line.startswith("a: ")]
+    assert line.startswith("a: NoWorkersError: all are gone Traceback")
+    assert line.endswith(" …")
+    assert len(line) < 320
+    assert "x.py" not in list_runs(run.path.parent).stdout.replace(line, "")
+    assert report_of(run.path.parent)["a"]["detail"] == traceback
+
+
 def test_what_is_not_known_is_left_open(run: RunDirectory) -> None:
     (run.path / "state.json").write_text('{"state": "finished", "since": 7, "detail": ""}')
     with RunDatabase(run.database) as database:

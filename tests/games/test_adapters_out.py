@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-from keisei.errors import ActionError, ConfigError, IllegalActionError
-from keisei.games import make_game
+from keisei.errors import ActionError, ConfigError, GameError, IllegalActionError
+from keisei.games import ShowsText, make_game
 from keisei.games.adapters.to_gymnasium import to_gymnasium, to_gymnasium_vector
 from keisei.games.adapters.to_pettingzoo import to_pettingzoo, to_pettingzoo_parallel
 from keisei.games.contract import Array, BoolArray
+from keisei.games.shogi import Board, Move
 
 with warnings.catch_warnings():
     # PettingZoo's tests import one of its own games in a way that it has deprecated.
@@ -93,7 +95,11 @@ def test_an_aec_game_pays_both_agents_at_the_end() -> None:
     seen = env.observe("player_1")
     assert seen["observation"][1].tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]
     assert not seen["action_mask"].any()
-    assert env.render().count("X") == 0  # the table is set for the next game
+    assert env.render() == "X X X\nO O .\n. . .", "the last position, not the next game"
+    env.step(None)
+    assert env.render() == "X X X\nO O .\n. . ."
+    env.reset()
+    assert "X" not in env.render()
 
 
 def test_an_aec_game_refuses_bad_actions_and_goes_on(duel: str) -> None:
@@ -231,3 +237,98 @@ def test_the_vector_environment_has_a_row_for_every_seat(duel: str) -> None:
     assert infos["final_info"]["seat"].tolist() == [0, 1, 0, 1, 0, 1]
     with pytest.raises(ActionError):
         envs.step(np.zeros(3, int))
+
+
+# Pictures ---------------------------------------------------------------------------------------------
+
+MATE_IN_ONE = "4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+
+
+def mating_action() -> int:
+    return Board(MATE_IN_ONE).action(Move.from_usi("G*5b"))
+
+
+def test_a_parallel_game_shows_its_last_position(duel: str) -> None:
+    class Shown(import_module("own_game").PrizeDuel):  # type: ignore[misc]
+        def __str__(self) -> str:
+            return f"{self.left} rounds left"
+
+    env = to_pettingzoo_parallel(Shown, rounds=2)
+    env.reset()
+    for left in (1, 0):
+        env.step({"player_0": 0, "player_1": 0})
+        assert env.render() == f"{left} rounds left"
+    env.reset()
+    assert env.render() == "2 rounds left"
+
+
+def test_one_seat_shows_the_last_position() -> None:
+    env = to_gymnasium("tictactoe", opponent=first_legal)
+    env.reset()
+    for square in (4, 3, 5):
+        _, _, terminated, _, _ = env.step(square)
+    assert terminated
+    assert env.render() == "O O .\nX X X\n. . .", "the last position, not the next game"
+    env.reset()
+    assert "X" not in env.render()
+
+
+def test_an_illegal_action_that_loses_leaves_the_position_as_it_is() -> None:
+    env = to_gymnasium("tictactoe", seat=1, opponent=first_legal)
+    env.reset()
+    _, _, terminated, _, _ = env.step(0)
+    assert terminated
+    assert env.render() == "X . .\n. . .\n. . ."
+
+
+def test_shogi_shows_its_board_to_the_last_move() -> None:
+    before, after = Board(MATE_IN_ONE), Board(MATE_IN_ONE)
+    after.push_usi("G*5b")
+    assert after.is_checkmate()
+    table = to_pettingzoo("shogi", start=MATE_IN_ONE)
+    table.reset()
+    assert table.render() == str(before)
+    table.step(mating_action())
+    assert table.terminations["player_0"]
+    assert table.render() == str(after)
+    seat = to_gymnasium("shogi", start=MATE_IN_ONE)
+    seat.reset()
+    assert seat.step(mating_action())[2]
+    assert seat.render() == str(after)
+    envs = to_gymnasium_vector("shogi", batch=2, start=MATE_IN_ONE)
+    envs.reset()
+    assert envs.render() == (str(before), str(before))
+
+
+def test_a_game_without_a_picture_is_described(duel: str) -> None:
+    env = to_pettingzoo(duel)
+    env.reset()
+    assert env.render() == "prize-duel: define __str__ in PrizeDuel to show the position"
+
+
+def test_a_batch_that_draws_nothing_is_described() -> None:
+    class Plain:
+        """A batch with nothing but the contract."""
+
+        def __init__(self, **numbering: int) -> None:
+            self._inner = make_game("tictactoe", **numbering)
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("text", "last_text", "keep_last_positions"):
+                raise AttributeError(name)
+            return getattr(self._inner, name)
+
+    env = to_pettingzoo(Plain)
+    env.reset()
+    assert env.render() == "tictactoe: ply 0, seat 0 to act"
+    for square in (0, 3, 1, 4, 2):
+        env.step(square)
+    assert env.render() == "tictactoe: the game is over"
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "shogi"])
+def test_last_positions_are_kept_only_if_asked_for(name: str) -> None:
+    game = make_game(name)
+    assert isinstance(game, ShowsText)
+    with pytest.raises(GameError, match=r"call keep_last_positions\(\) before the game ends"):
+        game.last_text()

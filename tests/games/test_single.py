@@ -84,9 +84,7 @@ class Elimination(SingleGame):
     def outcome(self) -> Outcome | None:
         if sum(self.alive) > 1:
             return None
-        return (
-            Outcome.win(self.acting()[0], "winner", seats=3) if any(self.alive) else Outcome.draw("nobody", 3)
-        )
+        return Outcome.win(self.acting()[0], "winner") if any(self.alive) else Outcome.draw("nobody")
 
 
 class Walk(SingleGame):
@@ -153,6 +151,42 @@ def test_a_win_pays_the_winner_and_leaves_the_final_position_of_the_loser() -> N
     assert not legal.any()
     assert game.rows().episode.tolist() == [1, 0]
     assert game.rows().ply.tolist() == [0, 5]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "seats", "scores"),
+    [
+        (Outcome.win(1), 2, (-1, 1)),
+        (Outcome.win(0), 3, (1, -0.5, -0.5)),
+        (Outcome.win(2), 3, (-0.5, -0.5, 1)),
+        (Outcome.win(1), 5, (-0.25, 1, -0.25, -0.25, -0.25)),
+        (Outcome.win(0), 1, (1,)),
+        (Outcome.draw(), 3, (0, 0, 0)),
+        (Outcome.draw(), 1, (0,)),
+        (Outcome((3.0, 1.0)), 3, (3, 1)),
+        (Outcome(), 3, ()),
+    ],
+)
+def test_a_win_and_a_draw_fit_any_number_of_seats(
+    outcome: Outcome, seats: int, scores: tuple[float, ...]
+) -> None:
+    assert outcome.for_seats(seats).scores == scores
+
+
+def test_a_win_in_a_game_of_three_pays_three() -> None:
+    game = make_game(Elimination)
+    step = game.step(np.array([1, 1, 0]))
+    assert step.scores.tolist() == step.rewards.tolist() == [[-0.5, -0.5, 1]]
+    assert game.step(np.array([1, 1, 1])).scores.tolist() == [[0, 0, 0]]
+
+
+def test_a_win_of_a_seat_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ContractError, match="names seat 3, but the seats are 0 … 2"):
+        Outcome.win(3).for_seats(3)
+    with pytest.raises(
+        ContractError, match=r"names seat -1; the first seat is 0\. Outcome\.draw has no winner"
+    ):
+        Outcome.win(-1)
 
 
 def test_truncation_scores_nothing_and_leaves_moves_in_the_final_position() -> None:

@@ -30,12 +30,6 @@ class OwnNetwork(ActorCritic):
         return logits, logits.mean(1)
 
 
-class WrongNetwork(OwnNetwork):
-    def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        logits, values = super().heads(inputs)
-        return logits, values[:, None]
-
-
 def spec_of(game: str) -> GameSpec:
     return keisei.make_game(game).spec
 
@@ -147,11 +141,7 @@ def test_a_right_size_is_welcome_and_a_wrong_one_is_corrected() -> None:
         ({"network": "resnet"}, "must be mlp, gather, residual, slim, or a class of your own"),
         ({"network": "no_such_module:Net"}, "no module 'no_such_module'"),
         ({"network": f"{__name__}:SMALL"}, "extends keisei.policies.ActorCritic"),
-        ({"network": f"{__name__}:Missing"}, "extends keisei.policies.ActorCritic"),
-        (
-            {"network": f"{__name__}:WrongNetwork"},
-            r"\(2, 9\) and values of shape \(2,\); it gives .*\(2, 1\)",
-        ),
+        ({"network": ":Net"}, "names no class; write 'module:Class'"),
         ({"hidden_dims": 3}, "did you mean hidden_dim"),
         ({"num_layers": 0}, "from 1 to 64"),
     ],

@@ -44,7 +44,8 @@ class _Group(TyperGroup):
         except KeiseiError as error:
             if os.environ.get("KEISEI_DEBUG") == "1":
                 raise
-            Console(stderr=True).print(Text(f"error: {error}", style="bold red"), soft_wrap=True)
+            text = "\n".join([f"error: {error}", *getattr(error, "__notes__", ())])
+            Console(stderr=True).print(Text(text, style="bold red"), soft_wrap=True)
             raise typer.Exit(2) from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keisei.cli.wording import duration
+from keisei.cli.wording import duration, one_line
 from keisei.errors import KeiseiError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState, list_runs
@@ -31,6 +32,8 @@ _STYLES = {
 }
 ROOM_FOR_SCORES = 120
 """Terminal width. In a narrower terminal the scores are below the table."""
+LONGEST_DETAIL = 300
+"""Letters of the line that tells why a run failed. ``--json`` gives all of it."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,8 @@ def _below(summary: RunSummary, *, with_scores: bool) -> Iterator[Text]:
     if with_scores and summary.scores:
         yield Text(f"{summary.name}: {_scores(summary)}")
     if summary.detail not in ("", summary.state.value):
-        yield Text(f"{summary.name}: {summary.detail}", style=_STYLES.get(summary.state, ""))
+        detail = textwrap.shorten(one_line(summary.detail), LONGEST_DETAIL, placeholder=" …")
+        yield Text(f"{summary.name}: {detail}", style=_STYLES.get(summary.state, ""))
 
 
 def _scores(summary: RunSummary) -> str:

@@ -3,6 +3,7 @@
 from keisei.games.check import check_game
 from keisei.games.contract import FinalRows, Game, GameFactory, GameSpec, ObservationSpec, Rows, Step
 from keisei.games.lookahead import LooksAhead
+from keisei.games.pictures import ShowsText
 from keisei.games.records import RecordedGame, RecordFormat
 from keisei.games.registry import game_factory, make_game, register_game, registered_games
 from keisei.games.single import Outcome, SingleGame, batched
@@ -18,6 +19,7 @@ __all__ = [
     "RecordFormat",
     "RecordedGame",
     "Rows",
+    "ShowsText",
     "SingleGame",
     "Step",
     "batched",

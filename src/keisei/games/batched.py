@@ -71,7 +71,7 @@ class _Slot:
 
 
 class SingleGameBatch:
-    """A batch of single games. ``text(k)`` gives the k-th as its ``__str__`` shows it."""
+    """A batch of single games."""
 
     def __init__(
         self, single: type[SingleGame], batch: int, seed: int, first_game: int, options: dict[str, Any]
@@ -87,6 +87,7 @@ class SingleGameBatch:
         self._ending_code = {name: code for code, name in enumerate(self._spec.endings)}
         self._digest = saved.digest_of(self._spec, self._own)
         self._snapshots = single.snapshot is not SingleGame.snapshot
+        self._ended: dict[int, SingleGame] | None = None
         self._slots = [self._new_slot(game, 0, self._seed, self._first_game) for game in range(self._batch)]
         self._refresh()
 
@@ -101,7 +102,21 @@ class SingleGameBatch:
         return self._batch
 
     def text(self, game: int = 0) -> str:
+        """Gives a game as its ``__str__`` shows it."""
         return str(self._slots[game].game)
+
+    def keep_last_positions(self) -> None:
+        """Keeps the last position of finished games for ``last_text``. Their objects are then not used again."""
+        self._ended = {}
+
+    def last_text(self, game: int = 0) -> str:
+        """Gives the last position of the game that ended last in this place."""
+        if self._ended is None or game not in self._ended:
+            raise GameError(
+                f"no last position of game {game} of {self._spec.name} is kept; call keep_last_positions() before the "
+                f"game ends"
+            )
+        return str(self._ended[game])
 
     def peek(self, game: int) -> SingleGame:
         """Gives an independent copy of one game, for players that look ahead."""
@@ -172,10 +187,17 @@ class SingleGameBatch:
             if outcome is not None:
                 self._finish(index, slot, outcome, step)
                 self._slots[index] = self._new_slot(
-                    index, slot.episode + 1, self._seed, self._first_game, slot.game
+                    index, slot.episode + 1, self._seed, self._first_game, self._used_again(index, slot.game)
                 )
         self._refresh()
         return step.build()
+
+    def _used_again(self, index: int, ended: SingleGame) -> SingleGame | None:
+        """Gives the object for the next game; None if a new one is needed."""
+        if self._ended is None:
+            return ended
+        self._ended[index] = ended
+        return None
 
     def _refuse_illegal(self, chosen: IntArray) -> None:
         allowed = self._mask[np.arange(len(chosen)), chosen]
@@ -197,7 +219,9 @@ class SingleGameBatch:
         if not self._snapshots:
             slot.actions += actions
         outcome = game.outcome()
-        if outcome is None and slot.ply == self._spec.max_plies:
+        if outcome is not None:
+            outcome = outcome.for_seats(self._spec.seats)
+        elif slot.ply == self._spec.max_plies:
             scores = () if game.scored_by_rewards else (0.0,) * self._spec.seats
             outcome = Outcome(scores, "truncated", truncated=True)
         if given is None and outcome is not None and outcome.scores:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeAlias, cast
 
 from keisei.errors import ConfigError, GameError, UnknownGameError
 from keisei.games.batched import BatchFactory
 from keisei.games.contract import Game, GameFactory
+from keisei.games.importing import import_object
 from keisei.games.options import allowed_options, check_numbering, check_options, did_you_mean
 from keisei.games.single import SingleGame
 
@@ -178,27 +178,7 @@ def _option_names(factory: GameFactory) -> tuple[str, ...] | None:
 
 
 def _import(path: str) -> Any:
-    """Imports the object behind ``module:Class``. An error says which half is missing."""
-    module_name, _, attribute = path.partition(":")
-    if not module_name or not attribute:
-        raise UnknownGameError(f"{path!r} names no class; write 'module:Class'")
-    try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module_name + ".").startswith(error.name + "."):
-            raise GameError(
-                f"{module_name} needs the package {error.name!r}, which is not installed; pip install it"
-            ) from error
-        raise UnknownGameError(
-            f"there is no module {error.name!r} for {path!r}; put its folder on PYTHONPATH or install it"
-        ) from error
-    try:
-        return getattr(module, attribute)
-    except AttributeError as error:
-        names = [name for name in vars(module) if not name.startswith("_")]
-        raise UnknownGameError(
-            f"{module_name} has no {attribute!r}{did_you_mean(attribute, names)}"
-        ) from error
+    return import_object(path, missing=UnknownGameError, broken=GameError)
 
 
 for _entry in _BUILT_IN:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from keisei.errors import ContractError
@@ -37,21 +37,43 @@ class Outcome:
     """How a game ended."""
 
     scores: tuple[float, ...] = ()
-    """One score for each seat: 1 win, 0 draw, -1 loss. Empty in games whose score is the sum of rewards."""
+    """One score for each seat: 1 win, 0 draw, -1 loss. Empty in games whose score is the sum of rewards. ``win`` and
+    ``draw`` write two; ``for_seats`` gives a game of other seats as many as it has."""
     ending: str = "finished"
     """One of the game's ``endings``."""
     truncated: bool = False
     """True if a limit of the game ended it, not its rules."""
+    fits_any_seats: bool = field(default=False, repr=False, compare=False)
+    """True if ``win`` or ``draw`` made it."""
 
     @classmethod
-    def win(cls, seat: int, ending: str = "finished", seats: int = 2) -> Outcome:
-        """Gives the outcome in which one seat wins 1 and the others share the loss of 1."""
-        loss = -1.0 / (seats - 1) if seats > 1 else 0.0
-        return cls(tuple(1.0 if other == seat else loss for other in range(seats)), ending)
+    def win(cls, seat: int, ending: str = "finished") -> Outcome:
+        """Gives the outcome in which one seat wins 1 and the others share the loss of 1, however many they are."""
+        if seat < 0:
+            raise ContractError(
+                f"Outcome.win names seat {seat}; the first seat is 0. Outcome.draw has no winner"
+            )
+        return cls(_scores_of_win(seat, max(2, seat + 1)), ending, fits_any_seats=True)
 
     @classmethod
-    def draw(cls, ending: str = "finished", seats: int = 2) -> Outcome:
-        return cls((0.0,) * seats, ending)
+    def draw(cls, ending: str = "finished") -> Outcome:
+        return cls((0.0, 0.0), ending, fits_any_seats=True)
+
+    def for_seats(self, seats: int) -> Outcome:
+        """Gives this outcome with a score for each seat of the game."""
+        if not self.fits_any_seats or len(self.scores) == seats:
+            return self
+        if 1.0 not in self.scores:
+            return replace(self, scores=(0.0,) * seats)
+        winner = self.scores.index(1.0)
+        if winner >= seats:
+            raise ContractError(f"Outcome.win names seat {winner}, but the seats are 0 … {seats - 1}")
+        return replace(self, scores=_scores_of_win(winner, seats))
+
+
+def _scores_of_win(winner: int, seats: int) -> tuple[float, ...]:
+    loss = -1.0 / (seats - 1) if seats > 1 else 0.0
+    return tuple(1.0 if seat == winner else loss for seat in range(seats))
 
 
 class SingleGame(ABC):
@@ -101,6 +123,10 @@ class SingleGame(ABC):
     @abstractmethod
     def outcome(self) -> Outcome | None:
         """Gives the outcome; None while the game continues."""
+
+    def __str__(self) -> str:
+        """Draws the position, for ``render()`` of environments."""
+        return f"{self.name}: define __str__ in {type(self).__name__} to show the position"
 
     def acting(self) -> Sequence[int]:
         """Gives the seats that must act now, in ascending order."""

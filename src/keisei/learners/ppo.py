@@ -29,6 +29,7 @@ from keisei.learners.ppo_config import PPOConfig
 from keisei.learners.shards import Shards, added, split
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.behaviour import Behaviour
+from keisei.policies.finite import blame_observations
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, masked_log_softmax
@@ -201,7 +202,7 @@ class PPO:
         with single_threaded():  # the bits of the gradients' norm also depend on threads
             results = self._shards.map(gradients, split(batch, self._parts))
             losses = sum_of([losses for losses, _ in results])
-            self._demand_finite(float(losses.total(self.config, weight)))
+            self._demand_finite(float(losses.total(self.config, weight)), batch)
             self._descend(added([found for _, found in results]))
         return losses
 
@@ -212,12 +213,20 @@ class PPO:
         nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
         self.optimizer.step()
 
-    def _demand_finite(self, loss: float) -> None:
-        if not math.isfinite(loss):
+    def _demand_finite(self, loss: float, batch: Minibatch) -> None:
+        """Blames the game first: its observations, then its rewards."""
+        if math.isfinite(loss):
+            return
+        blame_observations(self._game.spec, self._game.unpack(batch.packed)[0])
+        if np.isfinite(batch.values).all() and not np.isfinite(batch.returns).all():
             raise LearningError(
-                f"the loss is {loss} in update {self.updates}: training has diverged. Go back to a checkpoint and "
-                f"lower learner.learning_rate"
+                f"the loss is {loss} in update {self.updates}, since {self._game.spec.name} pays rewards that are not "
+                f"finite: mend what play() returns; check_game finds such steps"
             )
+        raise LearningError(
+            f"the loss is {loss} in update {self.updates}: training has diverged. Go back to a checkpoint and "
+            f"lower learner.learning_rate"
+        )
 
     def losses(self, batch: Minibatch) -> Losses:
         """Computes the losses of a minibatch, with gradients. Advantages are used as they are."""

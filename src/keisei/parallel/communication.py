@@ -31,6 +31,9 @@ class Death:
     """A worker has died or was ended."""
 
     reason: str
+    """One line."""
+    traceback: str = ""
+    """The traceback of the worker's error, if it had one."""
     from_outside: bool = False
     still_writes: bool = False
     """The worker is a thread that could not be ended. Its slabs cannot be given to another worker."""
@@ -114,9 +117,9 @@ class WorkerCommunicator:
                 return
         if failure is not None:
             handle.kill()
-            yield worker, Death(failure.traceback)
+            yield worker, Death(failure.reason, failure.traceback)
         elif not was_alive:
-            yield worker, Death(handle.exit_reason, handle.killed_from_outside)
+            yield worker, Death(handle.exit_reason, from_outside=handle.killed_from_outside)
         elif worker.idle_seconds() > (patience := self._patience_with(worker)):
             yield worker, self._end_hung(worker, patience)
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from keisei.errors import PolicyError
 from keisei.experience.slab import Slab
 from keisei.games.contract import Array, ByteArray, FloatArray, Game
 from keisei.games.randomness import Stream, keyed_uniform, keyed_word
@@ -23,6 +24,7 @@ from keisei.parallel.arena import Arena
 from keisei.parallel.messages import Question
 from keisei.parallel.model_sync import PLAIN, PlaySettings
 from keisei.parallel.plan import WorkerPlan
+from keisei.policies.finite import blame_observations
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import sample
 
@@ -114,11 +116,15 @@ class CentralInference:
             place = self._place(question.table)
             override = self._plan.override_of(question.table)
             temperature, epsilon = self._settings
-            actions, log_probs = sample(
-                logits[place], self._legal[place], self._uniforms[place],
-                temperature=temperature if override.temperature is None else override.temperature,
-                epsilon=epsilon if override.epsilon is None else override.epsilon,
-            )  # fmt: skip
+            try:
+                actions, log_probs = sample(
+                    logits[place], self._legal[place], self._uniforms[place],
+                    temperature=temperature if override.temperature is None else override.temperature,
+                    epsilon=epsilon if override.epsilon is None else override.epsilon,
+                )  # fmt: skip
+            except PolicyError:
+                blame_observations(self._game.spec, self._observations[place])
+                raise
             slab, step = self._arena.slab(question.slab), question.step
             acting = slab.acting[step]
             slab.action[step, acting], slab.log_prob[step, acting] = actions[acting], log_probs[acting]
@@ -142,6 +148,8 @@ class CentralInference:
             part = packed[start : start + self._slots]
             observations[: len(part)] = self._game.unpack(part)[0]
             values[start : start + len(part)] = self._forward(observations)[1][: len(part)]
+            if not np.isfinite(values).all():
+                blame_observations(self._game.spec, observations)
         return values
 
     def _forward(self, observations: Array) -> tuple[Tensor, FloatArray]:

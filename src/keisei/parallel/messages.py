@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from traceback import format_exception
 from typing import TypeAlias
 
+from keisei.errors import in_one_line
 from keisei.experience.slab import SlabRecord
 
 _ORDER = struct.Struct("<BiiqiiiBi")
@@ -19,6 +21,11 @@ PIECE_BYTES = 2048
 that stops in the middle of a long state never leaves half a message behind."""
 THROUGH_PIPE = -2
 """Used in place of a state slot if the state is too large for a slot. It then travels through the pipe."""
+
+
+REASON_BYTES, TRACEBACK_BYTES = 1000, 3000
+"""The most of an error that travels through the pipe."""
+_END_OF_REASON = b"\0"
 
 
 class OrderKind(IntEnum):
@@ -115,7 +122,13 @@ class NeedState:
 class Failed:
     """The worker ends with an error."""
 
+    reason: str
+    """The error and its place, in one line."""
     traceback: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failed:
+        return cls(in_one_line(error), "".join(format_exception(error)))
 
 
 Reply: TypeAlias = Ready | SlabRecord | Question | StatePiece | NeedState | Failed
@@ -149,8 +162,7 @@ def encode_reply(reply: Reply) -> bytes:
         case NeedState():
             return _NEED.pack(ReplyKind.NEED, reply.table, reply.offset)
         case Failed():
-            # A pipe takes up to 4096 bytes whole or not at all. The end of a traceback is the most useful part.
-            return bytes([ReplyKind.FAILED]) + reply.traceback.encode()[-3500:]
+            return bytes([ReplyKind.FAILED]) + _encode_failure(reply)
 
 
 def decode_reply(data: bytes) -> Reply:
@@ -167,4 +179,11 @@ def decode_reply(data: bytes) -> Reply:
         case ReplyKind.NEED:
             return NeedState(*_NEED.unpack(data)[1:])
         case ReplyKind.FAILED:
-            return Failed(data[1:].decode(errors="replace"))
+            reason, _, traceback = data[1:].partition(_END_OF_REASON)
+            return Failed(reason.decode(errors="replace"), traceback.decode(errors="replace"))
+
+
+def _encode_failure(failed: Failed) -> bytes:
+    """A pipe takes up to 4096 bytes whole or not at all. The end of a traceback is the most useful part."""
+    reason = failed.reason.encode()[:REASON_BYTES].replace(_END_OF_REASON, b" ")
+    return reason + _END_OF_REASON + failed.traceback.encode()[-TRACEBACK_BYTES:]

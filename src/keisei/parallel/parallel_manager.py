@@ -18,7 +18,7 @@ from typing import Any, Self
 from torch import nn
 
 from keisei.config import parse_settings
-from keisei.errors import ParallelError, SharedMemoryError, WorkerStartError
+from keisei.errors import ParallelError, SharedMemoryError, WorkerStartError, WorkerTraceback
 from keisei.experience.collected import Experiences, Lease
 from keisei.experience.schema import bytes_per_transition
 from keisei.games.registry import portable_name
@@ -131,8 +131,7 @@ class ParallelManager:
     # Start and stop.
 
     def start_workers(self, snapshots: Sequence[TableSnapshot] = ()) -> None:
-        """Starts all workers. Returns when every worker is ready, or raises an error with the traceback of one that
-        failed.
+        """Starts all workers. Returns when every worker is ready, or raises the error of one that failed.
 
         With ``snapshots``, each table continues exactly from its snapshot, with any number of workers.
         """
@@ -221,7 +220,9 @@ class ParallelManager:
             self.supervisor.pump(POLL_SECONDS)
             broken = next((w for w in workers if w.failures or w.state is WorkerState.QUARANTINED), None)
             if broken is not None:
-                raise WorkerStartError(f"worker {broken.number} could not be started:\n{broken.last_error}")
+                raise WorkerStartError(
+                    f"worker {broken.number} could not be started: {broken.last_error}"
+                ) from WorkerTraceback.of(broken.last_traceback)
             if time.monotonic() > deadline:
                 raise WorkerStartError(f"workers were not ready after {patience:g} s; raise parallel.timeout")
 

@@ -6,7 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from keisei.errors import CollectTimeoutError, NoWorkersError, ParallelError, TableFailedError
+from keisei.errors import (
+    CollectTimeoutError,
+    NoWorkersError,
+    ParallelError,
+    TableFailedError,
+    WorkerTraceback,
+)
 from keisei.parallel.config import ParallelConfig
 from keisei.parallel.dealer import Dealer
 from keisei.parallel.deliveries import Deliveries
@@ -144,7 +150,8 @@ class Collector:
     def _demand_hands(self) -> None:
         """Raises an error if no worker is active, unless paused or leaving workers still play."""
         if not self._anybody_works() and not self._anybody_plays():
-            raise NoWorkersError(self._why_nobody_works())
+            last = next((worker.last_traceback for worker in self._workers if worker.last_traceback), "")
+            raise NoWorkersError(self._why_nobody_works()) from WorkerTraceback.of(last)
 
     def _demand_slabs(self, wanted: bool) -> None:
         """Raises an error if no slab is free because buffers keep all of them."""
@@ -159,9 +166,9 @@ class Collector:
         for table in self._tables:
             if table.is_hopeless(self._config.max_failures):
                 raise TableFailedError(
-                    f"a table {table.describe_failure()} ({table.describe_place()}). Look at it with backend: inline, "
-                    f"or call reset_workers, which begins its games anew.\n{table.last_error}"
-                )
+                    f"a table {table.describe_failure()} ({table.describe_place()}): {table.last_error}. Look at it "
+                    f"with backend: inline, or call reset_workers, which begins its games anew"
+                ) from WorkerTraceback.of(table.last_traceback)
 
     def _progress(self) -> int:
         """Counts steps, slabs and restarts. A restart counts as progress, so that the successor of a hung worker gets
@@ -179,8 +186,20 @@ class Collector:
     def _why_nobody_works(self) -> str:
         if any(worker.state is WorkerState.PAUSED for worker in self._workers):
             return "all workers are paused; call resume_workers first"
-        errors = "\n".join(f"worker {w.number}: {w.last_error}" for w in self._workers if w.last_error)
-        return f"no worker is left that could collect anything.\n{errors}".strip()
+        told = [
+            f"workers {numbers}: {error}" + (f" ({place})" if place else "")
+            for error, (numbers, place) in self._last_errors().items()
+        ]
+        return "; ".join(["no worker is left that could collect anything", *told])
+
+    def _last_errors(self) -> dict[str, tuple[list[int], str]]:
+        """Gives each error once, with the workers that had it and the place of the last one."""
+        found: dict[str, tuple[list[int], str]] = {}
+        for worker in self._workers:
+            if worker.last_error:
+                numbers, _ = found.get(worker.last_error, ([], ""))
+                found[worker.last_error] = [*numbers, worker.number], worker.last_place
+        return found
 
 
 class _Progress:

@@ -114,13 +114,19 @@ class Supervisor:
         place = ""
         if worker.orders:
             playing = self._tables[worker.orders[0].table]
-            playing.note_failure(worker.number, death.reason, death.from_outside)
+            playing.note_failure(worker.number, death.reason, death.from_outside, death.traceback)
             place = playing.describe_place()
         self.hand_on_tables(worker, still_writes=death.still_writes)
-        worker.died(death.reason, from_outside=death.from_outside, max_failures=self._max_failures)
+        worker.died(
+            death.reason,
+            from_outside=death.from_outside,
+            max_failures=self._max_failures,
+            place=place,
+            traceback=death.traceback,
+        )
         if death.still_writes:
             worker.put_out(death.reason)
-        self._tell(worker, death, place)
+        _tell(worker)
 
     def hand_on_tables(self, worker: Worker, *, still_writes: bool) -> None:
         """Frees the tables of a worker that is gone, so that others play them. If it may still write to its slabs,
@@ -131,14 +137,16 @@ class Supervisor:
                     table.move_orders(self._stock.replace_lost)
                 table.drop_hands()
 
-    def _tell(self, worker: Worker, death: Death, place: str) -> None:
-        if worker.state is WorkerState.QUARANTINED:
-            if place:
-                worker.last_error = f"{death.reason}\n(worker {worker.number}: {place})"
-            logger.error("worker %d failed too often and is out (%s): %s", worker.number, place, death.reason)
-        elif worker.state is not WorkerState.STOPPED:
-            logger.warning("worker %d died (%s) and is replaced", worker.number, _last_line(death.reason))
 
-
-def _last_line(text: str) -> str:
-    return text.strip().rsplit("\n", 1)[-1]
+def _tell(worker: Worker) -> None:
+    """Tells the death of a worker in one line. The run's log keeps the traceback too."""
+    if worker.state is WorkerState.STOPPED:
+        return
+    is_out = worker.state is WorkerState.QUARANTINED
+    place = f" ({worker.last_place})" if worker.last_place else ""
+    logger.log(
+        logging.ERROR if is_out else logging.WARNING,
+        "worker %d %s: %s%s",
+        worker.number, "failed too often and is out" if is_out else "died and is replaced", worker.last_error, place,
+        extra={"traceback": worker.last_traceback},
+    )  # fmt: skip

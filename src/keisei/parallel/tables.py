@@ -49,6 +49,8 @@ class TableFailure:
     worker: int
     at: float
     error: str
+    """One line."""
+    traceback: str = ""
 
 
 @dataclass
@@ -158,13 +160,13 @@ class Table:
         self.failures.clear()
         self.outside_kills = 0
 
-    def note_failure(self, worker: int, error: str, from_outside: bool) -> None:
+    def note_failure(self, worker: int, error: str, from_outside: bool, traceback: str = "") -> None:
         now = time.monotonic()
         if from_outside:
             self.outside_kills += 1
             return
         recent = [failure for failure in self.failures if now - failure.at < FAILURE_WINDOW]
-        self.failures = [*recent, TableFailure(worker, now, error)]
+        self.failures = [*recent, TableFailure(worker, now, error, traceback)]
 
     def is_hopeless(self, max_failures: int) -> bool:
         """Tells whether the table itself is the cause of its failures. This is so if it failed under two workers, too
@@ -184,6 +186,10 @@ class Table:
     @property
     def last_error(self) -> str:
         return self.failures[-1].error if self.failures else "they were killed, perhaps for want of memory"
+
+    @property
+    def last_traceback(self) -> str:
+        return self.failures[-1].traceback if self.failures else ""
 
     def snapshot(self, arena: Arena) -> TableSnapshot:
         """Gives the games after the last slab that was handed in. Later states use other slots, so a worker that

@@ -85,6 +85,10 @@ class Worker:
     outside_kills: int = 0
     retry_at: float = 0.0
     last_error: str = ""
+    """The last error in one line."""
+    last_place: str = ""
+    """The table that it played when it failed last, and where."""
+    last_traceback: str = ""
     totals: WorkerTotals = field(default_factory=WorkerTotals)
     started_at: float = 0.0
     _steps_seen: int = -1
@@ -156,13 +160,15 @@ class Worker:
     def drain(self) -> None:
         self.state = WorkerState.DRAINING
 
-    def died(self, error: str, *, from_outside: bool, max_failures: int) -> None:
+    def died(
+        self, error: str, *, from_outside: bool, max_failures: int, place: str = "", traceback: str = ""
+    ) -> None:
         """Notes its death. It gets a successor, unless it has failed too often. After repeated failures, the start is
         delayed."""
         now = time.monotonic()
         self.handle, self.asks, self.is_ready = None, False, False
         self.orders.clear()
-        self.last_error = error
+        self.last_error, self.last_place, self.last_traceback = error, place, traceback
         if from_outside:
             self.outside_kills += 1
         else:

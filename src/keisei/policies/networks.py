@@ -1,12 +1,11 @@
 """Networks with two heads: what to play, and what a position is worth.
 
-``build_network`` makes one from settings and a game. A network of your own is named as ``module:Class``. It is an
-``ActorCritic`` whose constructor takes the settings and the game's spec.
+``build_network`` makes one from settings and a game. A network of your own is named as ``module:Class``; it is an
+``ActorCritic``.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any, Literal
@@ -63,7 +62,11 @@ class ActorCritic(nn.Module):
     stands for no action, and its logit has no meaning.
 
     A subclass computes both from float32 in ``heads``. This class scales the observations before, by the factors of
-    the game's spec.
+    the game's spec. The constructor of a subclass takes the settings and the game's spec, and begins with the call of
+    this one::
+
+        def __init__(self, config: ModelConfig, spec: GameSpec) -> None:
+            super().__init__(spec.observation)
     """
 
     scale: Tensor | None
@@ -201,7 +204,13 @@ def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed:
         if seed is not None:
             network.initialise(torch.Generator().manual_seed(seed))
         return network
-    return _build_custom(config, spec, seed or 0)
+    if ":" not in config.network:
+        raise ConfigError(
+            f"network = {config.network!r}: must be {', '.join(_BUILT_IN)}, or a class of your own as 'module:Class'"
+        )
+    from keisei.policies.own_network import build_own_network
+
+    return build_own_network(config, spec, seed or 0)
 
 
 _BUILT_IN = {
@@ -210,7 +219,6 @@ _BUILT_IN = {
     "residual": f"{__name__}:ResidualNet",
     "slim": "keisei.policies.slim_network:SlimNet",
 }
-_SEEDING = threading.Lock()
 
 
 def _acts_on_planes(config: ModelConfig, spec: GameSpec) -> bool:
@@ -239,42 +247,7 @@ def _check_sizes(config: ModelConfig, spec: GameSpec) -> None:
         raise ConfigError("\n  ".join(["model_config does not fit the game:", *problems, "leave them out"]))
 
 
-def _build_custom(config: ModelConfig, spec: GameSpec, seed: int) -> ActorCritic:
-    """Builds a network of the user. Its constructor may use torch's global generator, which is seeded for it and
-    restored. The lock separates networks that several threads build."""
-    network_class = _network_class(config.network)
-    with _SEEDING, torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        network = network_class(config, spec)  # type: ignore[call-arg, arg-type]  # as the contract says
-        network.initialise(torch.Generator().manual_seed(seed))
-    _check_outputs(network, config.network, spec)
-    return network
-
-
 def _network_class(path: str) -> type[ActorCritic]:
-    module_name, colon, name = path.partition(":")
-    if not colon or not module_name or not name:
-        raise ConfigError(
-            f"network = {path!r}: must be {', '.join(_BUILT_IN)}, or a class of your own as 'module:Class'"
-        )
-    try:
-        found = getattr(import_module(module_name), name, None)
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"network = {path!r}: no module {error.name!r}; install it or put its folder on PYTHONPATH"
-        ) from error
-    if not (isinstance(found, type) and issubclass(found, ActorCritic)):
-        raise ConfigError(
-            f"network = {path!r}: must name a class that extends keisei.policies.ActorCritic, found {found!r}"
-        )
+    module_name, _, name = path.partition(":")
+    found: type[ActorCritic] = getattr(import_module(module_name), name)
     return found
-
-
-def _check_outputs(network: ActorCritic, path: str, spec: GameSpec) -> None:
-    with torch.inference_mode():
-        logits, values = network(torch.zeros(2, *spec.observation.shape))
-    if logits.shape != (2, spec.num_actions) or values.shape != (2,):
-        raise ConfigError(
-            f"network = {path!r}: for 2 rows it must give logits of shape (2, {spec.num_actions}) and "
-            f"values of shape (2,); it gives {tuple(logits.shape)} and {tuple(values.shape)}"
-        )

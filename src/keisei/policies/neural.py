@@ -7,10 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from keisei.errors import PolicyError
 from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray
 from keisei.games.randomness import Stream
 from keisei.native import core
 from keisei.policies.contract import Decision, Situation
+from keisei.policies.finite import blame_observations
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, check_exploration, sample
@@ -44,12 +46,23 @@ class NeuralPolicy:
         """Decides for any rows, with one random number in [0, 1) for each."""
         listed = legal_actions(legal)
         logits, values = self._forward(observations, listed)
-        places, log_probs = sample(logits, listed >= 0, uniforms, self.temperature, self.epsilon)
+        try:
+            places, log_probs = sample(logits, listed >= 0, uniforms, self.temperature, self.epsilon)
+        except PolicyError:
+            blame_observations(self.spec, observations)
+            raise
         actions: IntArray = np.take_along_axis(listed, places[:, None], axis=1).squeeze(1)
         return Decision(actions, log_probs, _as_array(values))
 
     def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
-        return _as_array(self._forward(observations)[1])
+        values = _as_array(self._forward(observations)[1])
+        if not np.isfinite(values).all():
+            blame_observations(self.spec, observations)
+            raise PolicyError(
+                "the values of positions are not all finite numbers; the network's weights have diverged, so go back "
+                "to an earlier checkpoint or lower the learning rate"
+            )
+        return values
 
     def _forward(self, observations: Array, actions: IntArray | None = None) -> tuple[Tensor, Tensor]:
         """Gives the logits of these actions (of all by default), and values."""

@@ -54,6 +54,8 @@ class RunLogHandler(logging.Handler):
             }
             if record.exc_info:
                 fields["traceback"] = logging.Formatter().formatException(record.exc_info)
+            elif told := getattr(record, "traceback", ""):  # of an error in another process
+                fields["traceback"] = told
             self._log.write("log", fields)
         except OSError:
             self.dropped += 1

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from keisei.errors import WorkerTraceback
 from keisei.machine.torch_threads import single_threaded
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint, State
@@ -87,6 +88,8 @@ class Trainer:
                 self.run.record_state(RunState.INTERRUPTED, "Ctrl-C")
                 raise
             except BaseException as error:
+                if isinstance(error.__cause__, WorkerTraceback):
+                    error.add_note(f"The whole traceback of the worker is in {self.run.log}")
                 self.run.record_state(RunState.FAILED, f"{type(error).__name__}: {error}")
                 raise
             ended = RunState.INTERRUPTED if outcome == "interrupted" else RunState.FINISHED

@@ -113,6 +113,7 @@ def test_a_missing_side_to_move_follows_from_the_first_move() -> None:
 FAULTS = {
     "PI\n+\n+7776": (InvalidMoveError, "line 3: '.7776' is no CSA move"),
     "PI\n+\n+7776XX": (InvalidMoveError, "is no CSA move"),
+    "PI\n+\n+7777FU": (InvalidMoveError, "line 3: .7777FU stays on its square 77; a move names two squares"),
     "PI\n+\n+7076FU": (InvalidMoveError, "squares run from 11 to 99"),
     "PI\n+\n+0076TO": (InvalidMoveError, "never in a hand"),
     "PI\n+\n+7775FU": (IllegalMoveError, "line 3: 7g7e is illegal: a pawn on 7g does not reach 7e"),

@@ -144,6 +144,15 @@ FAULTS = {
     HEAD + "1 ７六(77)": (InvalidMoveError, "line 3: .*is no KIF move"),
     HEAD + "1 ７六歩": (InvalidMoveError, "lacks the square it starts from"),
     HEAD + "1 ７六歩(07)": (InvalidMoveError, "lacks the square it starts from"),
+    HEAD + "1 ７七歩(77)": (
+        InvalidMoveError,
+        r"'7七歩\(77\)' stays on its square: \(77\) is where the 歩 comes from",
+    ),
+    HEAD + "1 ７六歩(77)\n2 ３四歩(34)": (
+        InvalidMoveError,
+        r"line 4: .*stays on its square: \(34\) is where",
+    ),
+    HEAD + "1 ７六歩(77)\n2 同　歩(76)": (InvalidMoveError, "line 4: .*stays on its square"),
     HEAD + "1 ７六と打": (InvalidMoveError, "is no drop"),
     HEAD + "1 同　歩(77)": (InvalidMoveError, "no move came before"),
     HEAD + "1 ７五歩(77)": (IllegalMoveError, "line 3: 7g7e is illegal: a pawn on 7g does not reach 7e"),

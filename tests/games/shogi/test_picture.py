@@ -1,14 +1,25 @@
 from __future__ import annotations
 
+import json
+import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keisei.games.shogi import BLACK, WHITE, Board, Move, board_svg, board_text
-from keisei.games.shogi.picture import kanji_number
+from keisei.games.shogi import BLACK, WHITE, Board, Move, board_svg, board_text, picture
+from keisei.games.shogi.picture import KANJI, KANJI_DIGITS, kanji_number
 
 SVG = "{http://www.w3.org/2000/svg}"
+HREF = "{http://www.w3.org/1999/xlink}href"
+ROOT = Path(__file__).parents[3]
+
+
+def written(svg: str, style: str) -> list[str]:
+    """The characters of a style, in their order."""
+    uses = (use for use in ET.fromstring(svg).iter(f"{SVG}use") if use.get("class") == style)
+    return [chr(int((use.get(HREF) or "").rpartition("-")[2], 16)) for use in uses]
 
 
 def test_text_picture() -> None:
@@ -41,6 +52,18 @@ def _pieces(svg: str) -> list[ET.Element]:
     return ET.fromstring(svg).findall(f"{SVG}g")
 
 
+def assert_stands_alone(svg: str) -> None:
+    """It needs no font and fetches nothing: every character is an outline that the picture itself defines."""
+    root = ET.fromstring(svg)
+    defined = {path.get("id") for path in root.iter(f"{SVG}path") if path.get("id")}
+    used = {use.get(HREF) for use in root.iter(f"{SVG}use")}
+    assert used
+    assert used <= {f"#{name}" for name in defined}
+    assert not list(root.iter(f"{SVG}text"))
+    assert "font" not in svg
+    assert len(svg.encode()) < 60_000
+
+
 @given(st.lists(st.integers(0, 600), max_size=60))
 def test_svg_shows_every_piece(picks: list[int]) -> None:
     board = Board()
@@ -52,7 +75,7 @@ def test_svg_shows_every_piece(picks: list[int]) -> None:
     kinds_in_hand = len(board.hand(BLACK)) + len(board.hand(WHITE))
     on_board = sum(board.piece_at(square) is not None for square in range(81))
     assert len(_pieces(svg)) == on_board + kinds_in_hand
-    assert "href" not in svg  # it stands alone: nothing is fetched
+    assert_stands_alone(svg)
 
 
 def test_svg_turns_white_and_marks_the_last_move() -> None:
@@ -75,7 +98,37 @@ def test_svg_turns_white_and_marks_the_last_move() -> None:
 
 def test_promoted_signs_are_red_and_hands_are_counted() -> None:
     svg = Board("8k/9/9/9/+P+L+N+S+R+B3/9/9/9/4K4 b 17P 1")._repr_svg_()
-    red = [text.text for text in ET.fromstring(svg).iter(f"{SVG}text") if "red" in (text.get("class") or "")]
-    assert sorted(red) == sorted("と杏圭全龍馬")
-    counts = [text.text for text in ET.fromstring(svg).iter(f"{SVG}text") if text.get("class") == "count"]
-    assert counts == ["17"]
+    assert sorted(written(svg, "sign red")) == sorted("と杏圭全龍馬")
+    assert written(svg, "count") == ["1", "7"]
+    assert_stands_alone(svg)
+
+
+def test_the_board_says_its_files_and_ranks_and_tells_the_kings_apart() -> None:
+    svg = board_svg(Board().setup)
+    assert "".join(written(svg, "at")) == "9一8二7三6四5五4六3七2八1九"
+    assert sorted(set(written(svg, "sign"))) == sorted("歩香桂銀角飛金玉王")
+    assert (written(svg, "sign").count("玉"), written(svg, "sign").count("王")) == (1, 1)
+
+
+def test_every_character_of_a_picture_has_an_outline() -> None:
+    outlines = picture._outlines()
+    assert set(outlines) == {*KANJI.values(), "王", *KANJI_DIGITS[1:], *"0123456789"}
+    assert len(set(outlines.values())) == len(outlines)
+    for outline in outlines.values():
+        assert re.fullmatch(r"(m-?\d+[ -]\d+|[hv]-?\d+|[lq]?[ -]?\d+([ -]\d+)+|[hv ]-?\d+|z)+", outline)
+        start = re.match(r"m(-?\d+) ?(-?\d+)", outline)
+        assert start is not None
+        assert all(-500 <= int(number) <= 500 for number in start.groups()), (
+            "around the centre of a square of 1000"
+        )
+
+
+def test_the_outlines_name_their_font_and_its_licence() -> None:
+    folder = ROOT / "src/keisei/games/shogi"
+    document = json.loads((folder / "characters.json").read_text(encoding="utf-8"))
+    licence = (folder / "characters.OFL.txt").read_text(encoding="utf-8")
+    assert "characters.OFL.txt" in document["licence"]
+    assert document["copyright"] in licence
+    assert "SIL OPEN FONT LICENSE Version 1.1" in licence
+    assert "src/keisei/games/shogi/characters.OFL.txt" in (ROOT / "pyproject.toml").read_text()
+    assert document["font"].split(" Regular")[0] in (ROOT / "docs/games/shogi_api.md").read_text()

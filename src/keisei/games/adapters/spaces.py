@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from keisei.errors import GameError
-from keisei.games.contract import Array, Game, GameSpec
+from keisei.games.contract import Array, GameSpec
 
 SEED_LIMIT = 1 << 63
 
@@ -35,13 +35,3 @@ def observation_box(spec: GameSpec) -> spaces.Box:
 
 def as_numbers(observations: Array) -> Array:
     return observations.view(np.uint8) if observations.dtype == np.bool_ else observations
-
-
-def picture(game: Game, index: int = 0) -> str:
-    """Gives the text of a Python game; a line of facts if it has none."""
-    text = getattr(game, "text", None)
-    if text is not None:
-        return str(text(index))
-    rows = game.rows()
-    row = int(np.searchsorted(rows.game, index))
-    return f"{game.spec.name}: ply {rows.ply[row]}, seat {rows.seat[row]} to act"

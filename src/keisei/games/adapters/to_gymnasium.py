@@ -16,9 +16,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from keisei.errors import ActionError, ConfigError, IllegalActionError
-from keisei.games.adapters.spaces import SEED_LIMIT, as_numbers, observation_box, picture
+from keisei.games.adapters.spaces import SEED_LIMIT, as_numbers, observation_box
 from keisei.games.contract import Array, BoolArray, FinalRows, Game
 from keisei.games.options import whole_number
+from keisei.games.pictures import ShowsText, last_picture, picture
 from keisei.games.registry import GameSource, make_game
 
 Opponent: TypeAlias = Callable[[Array, BoolArray], Array]
@@ -71,6 +72,8 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
         self.render_mode = "ansi"
         self._mask: BoolArray = np.zeros(spec.num_actions, np.bool_)
         self._over = True
+        self._ended = False
+        """True if the game itself has ended and restarted; an illegal action ends the episode, not the game."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -81,6 +84,9 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
         # Each reset is another game of the same seed.
         self._game = make_game(self._source, seed=self._seed, first_game=self._resets, **self._options)
         self._resets += 1
+        if isinstance(self._game, ShowsText):
+            self._game.keep_last_positions()
+        self._ended = False
         while not self._my_turn():
             self._play_row(None)  # others may end a game before this seat acts; then the next one is played
         self._over = False
@@ -101,7 +107,7 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
             reward += more
         if not finished:
             self._look()
-        self._over = finished
+        self._over = self._ended = finished
         return self._seen.copy(), reward, self._terminated, finished and not self._terminated, self._info()
 
     def action_masks(self) -> BoolArray:
@@ -109,7 +115,8 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
         return self._mask.copy()
 
     def render(self) -> str:
-        return picture(self._game)
+        """Draws the position; after the end the last one."""
+        return last_picture(self._game) if self._ended else picture(self._game)
 
     def _refuse(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         if self._illegal_action == "error":

@@ -14,9 +14,10 @@ from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
 from keisei.errors import ActionError, ConfigError
-from keisei.games.adapters.spaces import SEED_LIMIT, as_numbers, observation_box, picture
+from keisei.games.adapters.spaces import SEED_LIMIT, as_numbers, observation_box
 from keisei.games.contract import Array, BoolArray, Game, Step
 from keisei.games.options import MAX_GAME, whole_number
+from keisei.games.pictures import ShowsText, last_picture, picture
 from keisei.games.registry import GameSource, make_game
 
 
@@ -55,6 +56,7 @@ class _Table:
         }
         self.action_spaces = {agent: spaces.Discrete(spec.num_actions) for agent in self.agents}
         self._views: list[tuple[Array, BoolArray]] = []
+        self._over = False
 
     def _make(self) -> Game:
         # Each reset is another game of the same seed.
@@ -64,6 +66,9 @@ class _Table:
         if seed is not None:
             self._seed, self._resets = seed % SEED_LIMIT, 0
         self.game = self._make()
+        if isinstance(self.game, ShowsText):
+            self.game.keep_last_positions()
+        self._over = False
         self._resets += 1
         spec = self.game.spec
         blank = np.zeros(spec.observation.shape, spec.observation.dtype)
@@ -78,12 +83,17 @@ class _Table:
         step = self.game.step(np.array(actions, np.int64))
         nothing = np.zeros(self.game.spec.num_actions, np.bool_)
         self._views = [(observation, nothing) for observation, _ in self._views]
-        if step.done[0]:
+        self._over = bool(step.done[0])
+        if self._over:
             observations, legal = self.game.unpack(step.final.packed)
             self._show(step.final.seat.tolist(), observations, legal)
         else:
             self._look()
         return step
+
+    def picture(self) -> str:
+        """Draws the position; after the end the last one, though the game itself has restarted."""
+        return last_picture(self.game) if self._over else picture(self.game)
 
     def _look(self) -> None:
         self._show(self.acting(), self.game.observe(), self.game.legal())
@@ -176,7 +186,7 @@ class KeiseiAECEnv(AECEnv):  # type: ignore[misc]
         self.agent_selection = self.possible_agents[self._acting[0]]
 
     def render(self) -> str:
-        return picture(self._table.game)
+        return self._table.picture()
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -235,7 +245,7 @@ class KeiseiParallelEnv(ParallelEnv):  # type: ignore[misc]
         return {agent: self._table.view(agent) for agent in self.agents}
 
     def render(self) -> str:
-        return picture(self._table.game)
+        return self._table.picture()
 
     def close(self) -> None:
         """There is nothing to close."""

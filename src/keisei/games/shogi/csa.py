@@ -287,6 +287,10 @@ def _parse_move(text: str, board: Board) -> Move:
     if "0" in (match[2], match[3]):
         raise InvalidMoveError(f"{text} starts from no square; squares run from 11 to 99, and 00 is the hand")
     origin = square_at(int(match[2]), int(match[3]))
+    if origin == target:
+        raise InvalidMoveError(
+            f"{text} stays on its square {match[2]}{match[3]}; a move names two squares, as in '+7776FU'"
+        )
     piece = board.piece_at(origin)
     promotion = piece is not None and kind is not piece.type
     if piece is not None and promotion and kind is not piece.type.promoted:

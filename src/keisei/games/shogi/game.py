@@ -113,6 +113,7 @@ class ShogiGame:
         )
         self._none_final = _first(self._final, 0)
         self._digest = digest_of(self.spec, self.options.model_dump())
+        self._ended: dict[int, bytes] | None = None
 
     def rows(self) -> Rows:
         batch = self.batch
@@ -176,6 +177,9 @@ class ShogiGame:
             action_array(chosen, batch, core.ACTIONS)  # says so where an action is out of range
             self._refuse(-1 - finished, int(chosen[-1 - finished]))
         final = _first(self._final, finished) if finished else self._none_final
+        if finished and self._ended is not None:
+            packed = (row.tobytes() for row in final.packed)
+            self._ended.update(zip(final.game.tolist(), packed, strict=True))
         return Step(rewards, terminated, truncated, ending, scores, plies, final)
 
     def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
@@ -184,6 +188,20 @@ class ShogiGame:
 
     def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
         return lookahead.search(self._packed_rows(selected), depth, keys)
+
+    def text(self, game: int = 0) -> str:
+        """Draws the board of a game, as KIF does."""
+        return str(Board.from_packed(self.pack()[game].tobytes()))
+
+    def keep_last_positions(self) -> None:
+        self._ended = {}
+
+    def last_text(self, game: int = 0) -> str:
+        if self._ended is None or game not in self._ended:
+            raise GameError(
+                f"no last position of game {game} is kept; call keep_last_positions() before the game ends"
+            )
+        return str(Board.from_packed(self._ended[game]))
 
     def save(self) -> bytes:
         return wrap(self._digest, self._core.save())

@@ -289,6 +289,10 @@ def _parse_move(text: str, board: Board) -> tuple[Move, int | None]:
     if "0" in origin or not origin:
         raise InvalidMoveError(f"{text[:60]!r} lacks the square it starts from, like (77), or 打 for a drop")
     start = square_at(int(origin[0]), int(origin[1]))
+    if start == target:
+        raise InvalidMoveError(
+            f"{text[:60]!r} stays on its square: ({origin}) is where the {sign} comes from, as in '３四歩(33)'"
+        )
     piece = board.piece_at(start)
     if piece is not None and piece.type is not kind:
         raise IllegalMoveError(f"{text[:60]!r} moves {sign}, but {KANJI[piece.type]} stands on {origin}")

@@ -1,8 +1,15 @@
-"""Pictures of a position: one as text, which is also KIF's diagram, and one as SVG."""
+"""Pictures of a position: one as text, which is also KIF's diagram, and one as SVG.
+
+The SVG draws its characters as outlines, so it looks the same on machines without a Japanese font.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from string import digits
 
 from keisei.games.shogi.moves import (
     BLACK,
@@ -71,24 +78,24 @@ _STAND = 64  # width of the hand on either side
 _MARGIN = 30  # around the board, for coordinates
 _BOARD = 9 * _CELL
 _LEFT = _STAND + _MARGIN
+_DIGIT_WIDTH = 0.5  # of its height
 _WIDTH, _HEIGHT = 2 * _LEFT + _BOARD, 2 * _MARGIN + _BOARD
 
 _STYLE = """<style>
-text{font-family:"Hiragino Mincho ProN","Yu Mincho","Noto Serif CJK JP","IPAMincho","MS Mincho",serif}
-text{text-anchor:middle}
 .wood{fill:#eac27c}.frame{fill:none;stroke:#3c2a14;stroke-width:2}.line{stroke:#3c2a14;stroke-width:.8}
 .stand{fill:#d3a55f;stroke:#8a6532}.last{fill:#f6e36a;opacity:.75}.from{fill:#f6e36a;opacity:.4}
-.piece{fill:#fdeec9;stroke:#7a5a2c;stroke-width:1}.sign{font-size:24px;fill:#1d1408}.red{fill:#b3261e}
-.at{font-size:13px;fill:#5b4526}.count{font-size:14px;fill:#1d1408}.turn{fill:#b3261e}.off{fill:none;stroke:#8a6532}
+.piece{fill:#fdeec9;stroke:#7a5a2c;stroke-width:1}.sign{fill:#1d1408}.red{fill:#b3261e}
+.at{fill:#5b4526}.count{fill:#1d1408}.turn{fill:#b3261e}.off{fill:none;stroke:#8a6532}
 </style>"""
 
 
 def board_svg(setup: Setup, last_move: Move | None = None) -> str:
     """Draws the position as a complete SVG: wooden board, rotated pieces, hands, and the last move marked."""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
-        f'height="{_HEIGHT}" role="img" aria-label="Shogi board">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="Shogi board">',
         _STYLE,
+        *_definitions(setup),
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="#f7f1e3"/>',
         f'<rect class="wood" x="{_LEFT}" y="{_MARGIN}" width="{_BOARD}" height="{_BOARD}"/>',
         *_last_move(last_move),
@@ -100,6 +107,44 @@ def board_svg(setup: Setup, last_move: Move | None = None) -> str:
         "</svg>",
     ]
     return "\n".join(parts)
+
+
+@cache
+def _outlines() -> dict[str, str]:
+    """Gives the outlines of the characters, as paths in a square of 1000 units around its centre. They are from the
+    font that the file names, under the licence beside it."""
+    text = files(__package__).joinpath("characters.json").read_text(encoding="utf-8")
+    outlines: dict[str, str] = json.loads(text)["outlines"]
+    return outlines
+
+
+def _definitions(setup: Setup) -> Iterator[str]:
+    """Defines each character once."""
+    pieces = [Piece.from_native(code) for code in setup.board if code]
+    pieces += [Piece(color, kind) for color in Color for kind in setup.hand(color)]
+    yield "<defs>"
+    for character in sorted({*digits, *KANJI_DIGITS[1:], *map(_sign, pieces)}):
+        yield f'<path id="{_identity(character)}" d="{_outlines()[character]}"/>'
+    yield "</defs>"
+
+
+def _identity(character: str) -> str:
+    return f"shogi-{ord(character):x}"
+
+
+def _written(text: str, style: str, size: int, x: float, y: float) -> str:
+    """Writes defined characters around a point."""
+    start = x - size * _DIGIT_WIDTH * (len(text) - 1) / 2
+    return "".join(
+        f'<use class="{style}" xlink:href="#{_identity(character)}" '
+        f'transform="translate({start + size * _DIGIT_WIDTH * place:g} {y:g}) scale({size / 1000:g})"/>'
+        for place, character in enumerate(text)
+    )
+
+
+def _sign(piece: Piece) -> str:
+    """Gives the character on a piece. The two kings differ."""
+    return "王" if piece == Piece(WHITE, PieceType.KING) else KANJI[piece.type]
 
 
 def _corner(square: int) -> tuple[int, int]:
@@ -127,9 +172,8 @@ def _grid() -> Iterator[str]:
 def _coordinates() -> Iterator[str]:
     for step in range(9):
         middle = step * _CELL + _CELL // 2
-        yield f'<text class="at" x="{_LEFT + middle}" y="{_MARGIN - 9}">{9 - step}</text>'
-        sign = KANJI_DIGITS[step + 1]
-        yield f'<text class="at" x="{_LEFT + _BOARD + 14}" y="{_MARGIN + middle + 5}">{sign}</text>'
+        yield _written(str(9 - step), "at", 13, _LEFT + middle, _MARGIN - 13)
+        yield _written(KANJI_DIGITS[step + 1], "at", 13, _LEFT + _BOARD + 14, _MARGIN + middle)
 
 
 def _pieces(setup: Setup) -> Iterator[str]:
@@ -143,10 +187,9 @@ def _piece(piece: Piece, x: int, y: int) -> str:
     """Draws a five-sided piece around a point. Promoted pieces are red, and white's are rotated."""
     turned = " rotate(180)" if piece.color is WHITE else ""
     red = " red" if piece.type.is_promoted else ""
-    sign = "王" if piece == Piece(WHITE, PieceType.KING) else KANJI[piece.type]
     return (
         f'<g transform="translate({x} {y}){turned}"><path class="piece" d="M0-20 13-14 17 19H-17L-13-14Z"/>'
-        f'<text class="sign{red}" y="11">{sign}</text></g>'
+        f"{_written(_sign(piece), f'sign{red}', 24, 0, 2)}</g>"
     )
 
 
@@ -162,4 +205,4 @@ def _stand(setup: Setup, color: Color) -> Iterator[str]:
         y = _MARGIN + offset if color is WHITE else _MARGIN + _BOARD - offset
         yield _piece(Piece(color, kind), x + 21, y)
         if count > 1:
-            yield f'<text class="count" x="{x + 46}" y="{y + 5}">{count}</text>'
+            yield _written(str(count), "count", 14, x + 46, y)

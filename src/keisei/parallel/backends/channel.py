@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections import deque
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -82,6 +81,6 @@ def serve(plan: WorkerPlan, arena: Arena, weights: WeightReader | None, connecti
                 channel.send(record)
     except (EOFError, ConnectionError, WorkerStopped):
         return  # the manager has ended or wants the worker to stop, so there is nothing to report
-    except Exception:
+    except Exception as error:
         with suppress(OSError):  # the manager has closed the pipe, so nobody can read this
-            channel.send(Failed(traceback.format_exc()))
+            channel.send(Failed.of(error))

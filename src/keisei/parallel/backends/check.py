@@ -231,6 +231,7 @@ def _last_words_are_heard(bench: _Bench) -> None:
     bench.check_record(bench.expect(SlabRecord, "what a worker sent before its death is received"), 0, 0)
     failed = bench.expect(Failed, "a worker that fails says why")
     bench.demand("Traceback" in failed.traceback, "a worker that fails sends its traceback")
+    bench.demand(bool(failed.reason), "a worker that fails sends its error in one line")
     gone = bench.until(lambda: not bench.handle.is_alive(), bench.patience)
     bench.demand(gone, "a worker that failed is not alive afterwards")
 

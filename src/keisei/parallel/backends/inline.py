@@ -3,7 +3,6 @@ concurrency."""
 
 from __future__ import annotations
 
-import traceback
 from collections import deque
 from collections.abc import Sequence
 
@@ -51,10 +50,10 @@ class InlineHandle:
         except WorkerStopped:
             self.kill()
             return None
-        except Exception:
+        except Exception as error:
             self._alive = False
             self.exit_reason = "it raised an error"
-            return encode_reply(Failed(traceback.format_exc()))
+            return encode_reply(Failed.of(error))
         return None if reply is None else encode_reply(reply)
 
     def _next_reply(self) -> Reply | None:
