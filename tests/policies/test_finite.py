@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from keisei.games.tictactoe import TicTacToe
 from keisei.learners.ppo import PPO, PPOConfig
 from keisei.parallel import ParallelManager
 from keisei.policies import NeuralPolicy, Situation, build_network
+from keisei.policies.finite import blame_observations
 
 TINY: dict[str, Any] = {"network": "mlp", "hidden_dim": 8, "num_layers": 1}
 BLAME = r"blurred gives observations that are not finite: (nan|inf) in row \d+, plane 1, square \(0, 2\)"
@@ -81,6 +83,12 @@ def test_a_number_without_a_plane_is_named_too() -> None:
         ContractError, match=r"counter gives .*: -inf in row 0, number 1; in all 2 such numbers"
     ):
         policy_for(game).act(Situation(game, seed=1, first_game=0))
+
+
+def test_a_game_that_shows_a_single_number_is_blamed_too() -> None:
+    spec = replace(keisei.make_game(Counter).spec, observation=ObservationSpec((), np.dtype(np.float32)))
+    with pytest.raises(ContractError, match="nan in row 1; in all 1 such numbers in 1 of 2 rows"):
+        blame_observations(spec, np.array([0, math.nan], np.float32))
 
 
 def test_weights_that_have_diverged_are_blamed_where_the_game_is_right() -> None:

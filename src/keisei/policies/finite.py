@@ -14,10 +14,17 @@ def blame_observations(spec: GameSpec, observations: Array) -> None:
     broken = np.argwhere(~np.isfinite(observations))
     if not len(broken):
         return
-    row, *place = (int(index) for index in broken[0])
-    where = f"plane {place[0]}, square {tuple(place[1:])}" if len(place) > 1 else f"number {place[0]}"
+    row, *place = broken[0].tolist()
+    number, rows = observations[tuple(broken[0])], len(np.unique(broken[:, 0]))
     raise ContractError(
-        f"{spec.name} gives observations that are not finite: {observations[tuple(broken[0])]} in row {row}, {where}; "
-        f"in all {len(broken)} such numbers in {len(np.unique(broken[:, 0]))} of {len(observations)} rows. Mend "
-        f"observe() of the game; check_game finds such positions"
+        f"{spec.name} gives observations that are not finite: {number} in row {row}{_named(place)}; in all "
+        f"{len(broken)} such numbers in {rows} of {len(observations)} rows. Mend observe() of the game; check_game "
+        f"finds such positions"
     )
+
+
+def _named(place: list[int]) -> str:
+    """Names a number of an observation: by its plane and square, or by its index."""
+    if len(place) > 1:
+        return f", plane {place[0]}, square {tuple(place[1:])}"
+    return f", number {place[0]}" if place else ""
