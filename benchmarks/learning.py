@@ -28,7 +28,7 @@ from keisei.training.api import length_overrides, plan_run
 from keisei.training.callbacks import Callback
 from keisei.training.events import Evaluation, Update
 from keisei.training.settings import TrainConfig
-from keisei.training.trainer import Trainer, TrainResult
+from keisei.training.trainer import TrainResult
 
 QUIET = ("evaluation.every=0", "evaluation.games=2")
 """For comparisons: no matches before the end. Presets are trained unchanged."""
@@ -144,7 +144,7 @@ def _learn(
     with _folder(keep) as root:
         plan = plan_run(preset, overrides=overrides, root=root, existing="restart")
         with console.status(f"{name} …") as status:
-            result = Trainer(plan.run, plan.config, [_Progress(status, name)]).train()
+            result = plan.trainer([_Progress(status, name)]).train()
             matches = tuple(_play(result, plan.config, goal, games) for goal in goals)
     counters = result.counters
     return Learned(

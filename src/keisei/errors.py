@@ -24,6 +24,7 @@
     ├── RunError                 a run directory cannot be made, opened or used
     │   ├── RunExistsError           a run of that name exists already
     │   ├── RunLockedError           another process is training that run
+    │   ├── RunSettingsError         settings that an existing run cannot change to
     │   └── RunDatabaseError         run.db is damaged, foreign, full, or of a newer version
     ├── PolicyError              a policy cannot decide: no legal action, or logits that are not numbers
     └── NotationError            a text does not follow its format
@@ -141,6 +142,10 @@ class RunExistsError(RunError, FileExistsError):
 
 class RunLockedError(RunError):
     """Another process is training this run."""
+
+
+class RunSettingsError(RunError, ValueError):
+    """An existing run cannot change to these settings. Nothing was written; the message names each and the way out."""
 
 
 class RunDatabaseError(RunError):

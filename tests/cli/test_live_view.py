@@ -160,6 +160,25 @@ def test_elapsed_includes_what_was_before_a_resumption_and_stops_at_the_end() ->
     assert history.elapsed == 42
 
 
+def test_the_clock_of_a_resumed_run_starts_where_the_last_one_ended_and_never_steps_back() -> None:
+    hand = HandClock()
+    seen: list[float] = []
+    seconds = 30.0
+    for _ in range(3):
+        history = RunHistory(hand)
+        hand.now += 7  # until all workers have started
+        assert history.elapsed == 0
+        history.start(replace(STARTED, counters=Counters(update=5, seconds=seconds)))
+        for _ in range(3):
+            seen.append(history.elapsed)
+            hand.now += 5
+        seconds += 15.25  # the trainer's own clock began a little earlier
+        history.end(Ended("interrupted", Counters(update=6, seconds=seconds)))
+        seen.append(history.elapsed)
+    assert seen == sorted(seen)
+    assert seen[-1] == seconds
+
+
 def test_game_figures_are_weighed_by_games_and_need_one() -> None:
     history = RunHistory()
     history.add_update(an_update(1, NO_GAMES))
@@ -400,6 +419,7 @@ def test_lines_tell_returns_and_ranks_where_there_are_any() -> None:
 def test_updates_are_told_every_five_seconds_the_first_and_the_last_always() -> None:
     hand, file = HandClock(), io.StringIO()
     view = PlainView(Console(file=file), history=RunHistory(hand))
+    view.on_start(STARTED)
     for number in range(1, 13):
         view.on_update(an_update(number, NO_GAMES))
         hand.now += 2
@@ -430,7 +450,7 @@ def test_the_line_of_a_huge_run_is_one_line() -> None:
 def test_how_a_run_ended_is_told_in_one_line(outcome: str, told: str) -> None:
     file = io.StringIO()
     PlainView(Console(file=file)).on_end(Ended(outcome, Counters(200, 1_600_000, 1, 372.4)))
-    assert written(file) == [f"00:00  {told}"]
+    assert written(file) == [f"06:12  {told}"]
 
 
 def test_the_last_update_is_not_told_twice() -> None:
@@ -443,7 +463,8 @@ def test_the_last_update_is_not_told_twice() -> None:
 
 def test_long_notes_go_on_in_lines_with_a_time_of_their_own() -> None:
     hand, file = HandClock(), io.StringIO()
-    view = PlainView(Console(file=file), history=RunHistory(hand))
+    view = PlainView(Console(file=file), quiet=True, history=RunHistory(hand))
+    view.on_start(STARTED)
     hand.now += 3725
     words = [f"word{number}" for number in range(60)]
     view.note(" ".join(words), "error")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from keisei.cli.main import app
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
-from keisei.runs.rows import EvaluationRow
+from keisei.runs.rows import ChangeRow, EvaluationRow
 
 CONFIG: dict[str, Any] = {"env": {"game": "tictactoe"}, "run": {"seed": 3}}
 
@@ -84,6 +84,24 @@ def test_the_same_as_json(run: RunDirectory) -> None:
     assert report["scores"] == {"random": 0.9, "greedy": 0.25, "best": 0.5}
     assert report["path"] == str(run.path)
     assert report["last_seen"] == "2023-11-14T22:13:40+00:00"
+
+
+def test_one_run_with_the_settings_that_changed_on_the_way(run: RunDirectory) -> None:
+    RunDirectory.create(run.path.parent, "b", CONFIG)
+    with RunDatabase(run.database) as database:
+        database.add_changes([ChangeRow(12, 0.0, "learner.learning_rate", "0.0003", "0.0005")])
+    change = "learner.learning_rate 0.0003 → 0.0005 from update 12 on"
+    for name in ("a", str(run.path)):
+        lines = list_runs(run.path.parent, name).stdout.splitlines()
+        assert lines[1].startswith("a  ")
+        assert lines[2:] == [f"changed: {change}"]
+    assert change not in list_runs(run.path.parent).stdout
+    assert {name: report["changes"] for name, report in report_of(run.path.parent).items()} == {
+        "a": [change], "b": [],
+    }  # fmt: skip
+    refused = list_runs(run.path.parent, "c")
+    assert refused.exit_code == 2
+    assert f"no run is named 'c'. Runs in {run.path.parent}: a, b" in refused.stderr
 
 
 def test_every_state(tmp_path: Path) -> None:

@@ -107,10 +107,25 @@ def test_other_settings_are_refused(tmp_path: Path, tiny: str) -> None:
     train(tmp_path, tiny)
     result = train(tmp_path, tiny, "--set", "run.seed=1")
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: run {tmp_path / 'tiny'} exists. Continue it: keisei train ")
+    assert result.stderr.startswith(f"error: run {tmp_path / 'tiny'} cannot change these settings")
+    assert "\n  run.seed 0 → 1\n" in result.stderr
     assert "--restart" in result.stderr
-    assert "--overwrite" in result.stderr
     assert seed_of(tmp_path / "tiny") == 0
+
+
+def test_a_changed_setting_is_told(tmp_path: Path, tiny: str) -> None:
+    train(tmp_path, tiny, "--steps", "256")
+    result = train(tmp_path, tiny, "--steps", "512", "--set", "learner.learning_rate=5e-4")
+    assert result.exit_code == 0, result.output
+    assert "learner.learning_rate 0.0003 → 0.0005 from update 2 on\n" in result.stdout
+
+
+def test_a_length_that_is_reached_is_told(tmp_path: Path, tiny: str) -> None:
+    train(tmp_path, tiny)
+    result = train(tmp_path, "tiny", "--steps", "512")
+    assert result.exit_code == 2
+    assert "has 1,024 transitions already, so there is nothing to train up to 512" in result.stderr
+    assert not (tmp_path / "tiny" / "config.1.yaml").exists()
 
 
 @pytest.mark.parametrize(("option", "kept"), [("--restart", ["tiny", "tiny.1"]), ("--overwrite", ["tiny"])])
@@ -171,6 +186,14 @@ def test_a_directory_that_is_no_run(tmp_path: Path) -> None:
 
 def test_restart_and_overwrite_together(tmp_path: Path, tiny: str) -> None:
     assert "say one of them" in refused(tmp_path, tiny, "--restart", "--overwrite")
+
+
+def test_a_device_that_is_not_there(tmp_path: Path, tiny: str) -> None:
+    assert "run.device = 'cuuda'" in refused(tmp_path, tiny, "--set", "run.device=cuuda")
+
+
+def test_a_root_that_is_a_file(tmp_path: Path, tiny: str) -> None:
+    assert f"error: {tiny} is a file, and runs need a folder" in refused(Path(tiny), "tictactoe-ppo")
 
 
 def test_a_game_that_is_not_known(tmp_path: Path, tiny: str) -> None:

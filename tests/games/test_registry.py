@@ -15,6 +15,7 @@ import keisei
 from keisei.errors import ConfigError, GameError, UnknownGameError
 from keisei.games import batched, registry
 from keisei.games.batched import SingleGameBatch
+from keisei.games.options import did_you_mean
 from keisei.games.registry import DEFAULT_GAME
 from keisei.games.saved import digest_of
 from keisei.games.tictactoe import TicTacToe
@@ -38,6 +39,11 @@ def test_built_in_games_are_described() -> None:
     games = keisei.registered_games()
     assert {"tictactoe", "connect-four", "shogi"} <= set(games)
     assert all(games.values())
+
+
+def test_a_name_that_only_shares_some_letters_is_not_suggested() -> None:
+    assert did_you_mean("three", ["random", "greedy"]) == ""
+    assert did_you_mean("gready", ["random", "greedy"]) == " (did you mean 'greedy'?)"
 
 
 def test_unknown_names_bring_the_nearest() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from keisei.errors import RunDatabaseError
 from keisei.runs.database import SCHEMA_VERSION, RunDatabase
-from keisei.runs.rows import EvaluationRow, GameRow, Progress, RatingRow, WorkerEventRow
+from keisei.runs.rows import ChangeRow, EvaluationRow, GameRow, Progress, RatingRow, WorkerEventRow
 
 
 @pytest.fixture
@@ -41,6 +41,7 @@ def fill(database: RunDatabase, update: int) -> None:
             [GameRow(update, 1.0, "learner", "random", 1.0, 30, "mate", f"games/{update}.kif")]
         )
         database.add_ratings([RatingRow("learner", update, 1.0, 1500.0 + update, 1400.0, 1600.0, update)])
+        database.add_changes([ChangeRow(update, 1.0, "learner.clip", "0.2", "0.3")])
         database.add_worker_event(WorkerEventRow(update, 1.0, 3, "restart", "signal 9"))
 
 
@@ -54,6 +55,7 @@ def rows(database: RunDatabase) -> dict[str, int]:
         "evaluations": len(database.evaluations()),
         "games": len(database.games()),
         "ratings": _count(database, "ratings"),
+        "changes": len(database.changes()),
         "worker_events": len(database.worker_events()),
     }
 
@@ -75,6 +77,8 @@ def test_what_is_added_is_read(database: RunDatabase) -> None:
     assert [game.update for game in database.games(limit=1)] == [2]
     assert database.ratings() == [RatingRow("learner", 2, 1.0, 1502.0, 1400.0, 1600.0, 2)]
     assert _count(database, "ratings") == 2
+    assert database.changes() == [ChangeRow(update, 1.0, "learner.clip", "0.2", "0.3") for update in (1, 2)]
+    assert str(database.changes()[1]) == "learner.clip 0.2 → 0.3 from update 2 on"
     assert database.worker_events(limit=1) == [WorkerEventRow(2, 1.0, 3, "restart", "signal 9")]
 
 
@@ -118,7 +122,7 @@ def test_a_resumed_run_has_no_doubles(tmp_path: Path) -> None:
             for update in range(first, last + 1):
                 fill(database, update)
     with RunDatabase(tmp_path / "run.db", read_only=True) as database:
-        expected = dict.fromkeys(["evaluations", "games", "ratings", "worker_events"], 12)
+        expected = dict.fromkeys(["evaluations", "games", "ratings", "changes", "worker_events"], 12)
         assert rows(database) == {"metrics": 24, **expected}
         assert [point.update for point in database.metric("train/loss")] == list(range(1, 13))
 
@@ -126,8 +130,10 @@ def test_a_resumed_run_has_no_doubles(tmp_path: Path) -> None:
 def test_rewinding_tells_how_much_it_took_back(database: RunDatabase) -> None:
     for update in (1, 2, 3):
         fill(database, update)
-    assert database.rewind(1) == 12
-    assert rows(database) == {"metrics": 2, "evaluations": 1, "games": 1, "ratings": 1, "worker_events": 1}
+    assert database.rewind(1) == 14
+    assert rows(database) == {
+        "metrics": 2, "evaluations": 1, "games": 1, "ratings": 1, "changes": 1, "worker_events": 1,
+    }  # fmt: skip
     assert database.rewind(1) == 0
 
 
@@ -235,11 +241,13 @@ def test_a_newer_schema_is_told(tmp_path: Path) -> None:
 
 
 def of_the_first_schema(path: Path) -> None:
-    """A database as the first version of Keisei left it, with one match."""
-    RunDatabase(path).close()
+    """A database as the first version of Keisei left it, with one match and one number."""
+    with RunDatabase(path) as database:
+        database.add_metrics(1, 10, {"train/loss": 1.0})
     connection = sqlite3.connect(path)
     for column in ("seats", "mean_return", "return_low", "return_high", "opponent_return"):
         connection.execute(f"ALTER TABLE evaluations DROP COLUMN {column}")
+    connection.execute("DROP TABLE changes")
     connection.execute(
         "INSERT INTO evaluations VALUES (1, 10, 1.5, 'learner', 'random', 7, 2, 1, 0.8, 0.6, 0.9, 190.8, 100, 300)"
     )
@@ -254,6 +262,7 @@ def test_an_older_database_is_read_as_it_is_and_brought_up_to_date_by_the_traine
     before = path.read_bytes()
     with RunDatabase(path, read_only=True) as reader:
         assert reader.evaluations() == [evaluation(1)]
+        assert (reader.changes(), reader.metric_names()) == ([], ["train/loss"])
     assert path.read_bytes() == before
     by_returns = replace(evaluation(2), seats=3, mean_return=1.5, return_low=1.0, return_high=2.0)
     with RunDatabase(path) as database:
@@ -261,6 +270,18 @@ def test_an_older_database_is_read_as_it_is_and_brought_up_to_date_by_the_traine
         assert database.evaluations() == [evaluation(1), by_returns]
     with RunDatabase(path, read_only=True) as reader:
         assert reader.evaluations()[1].mean_return == 1.5
+
+
+def test_an_upgraded_database_is_rewound_like_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    of_the_first_schema(path)
+    with RunDatabase(path) as database:
+        fill(database, 2)
+        assert database.rewind(1) == 7
+        fill(database, 3)
+    with RunDatabase(path, read_only=True) as database:
+        assert [row.update for row in database.changes()] == [3]
+        assert len(database.metric("train/loss")) == 2
 
 
 def test_a_match_of_three_seats_counts_games_and_ranks(database: RunDatabase) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -15,7 +16,8 @@ import pytest
 
 from keisei.config import Settings
 from keisei.errors import RunError, RunExistsError, RunLockedError
-from keisei.runs.directory import RunDirectory, RunState, config_digest, list_runs
+from keisei.runs import directory, durable_files
+from keisei.runs.directory import NewRun, RunDirectory, RunState, config_digest, list_runs
 from keisei.runs.lock import Owner, RunLock, lock_owner
 
 CONFIG: dict[str, Any] = {
@@ -113,6 +115,45 @@ def test_a_run_that_is_being_trained_is_not_moved(run: RunDirectory, existing: A
     assert os.listdir(run.path.parent) == ["first"]
 
 
+@pytest.mark.parametrize("existing", ["restart", "overwrite"])
+def test_a_new_run_can_be_undone_until_it_is_kept(run: RunDirectory, existing: Any) -> None:
+    (run.games / "game.kif").write_text("kept")
+    new = NewRun.create(run.path.parent, "first", {"new": 1}, existing)
+    assert new.run.config() == {"new": 1}
+    new.undo()
+    assert os.listdir(run.path.parent) == ["first"]
+    assert run.config() == CONFIG
+    assert (run.games / "game.kif").read_text() == "kept"
+    new = NewRun.create(run.path.parent, "first", {"new": 1}, existing)
+    new.keep()
+    assert sorted(os.listdir(run.path.parent)) == ["first"] + ["first.1"] * (existing == "restart")
+
+
+@pytest.mark.parametrize("existing", ["restart", "overwrite"])
+def test_where_a_run_cannot_be_made_the_old_one_stays(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, existing: Any
+) -> None:
+    root = run.path.parent
+
+    def full(path: Path, *content: bytes) -> None:
+        if path == root or content:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for broken in ("write_new", "sync_directory"):
+        monkeypatch.setattr(directory, broken, full)
+        with pytest.raises(RunError, match=r"cannot make run .*: No space left on device"):
+            RunDirectory.create(run.path.parent, "first", {"new": 1}, existing)
+        monkeypatch.undo()
+        assert os.listdir(run.path.parent) == ["first"]
+        assert run.config() == CONFIG
+
+
+def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match=r"file is a file, and runs need a folder; choose another --root"):
+        RunDirectory.create(tmp_path / "file", "first", CONFIG)
+
+
 def test_what_is_no_run_cannot_be_opened(run: RunDirectory) -> None:
     with pytest.raises(RunError, match=r"second is no run: .* the runs in .* are first"):
         RunDirectory.open(run.path.parent / "second")
@@ -155,6 +196,31 @@ def test_a_state_that_cannot_be_read_does_not_hide_the_other_runs(run: RunDirect
     status = list_runs(run.path.parent)[0].status()
     assert status.state is RunState.UNREADABLE
     assert "state.json" in status.detail
+
+
+def test_the_clock_of_a_run_is_part_of_its_state(run: RunDirectory) -> None:
+    assert run.status().seconds == 0
+    run.record_state(RunState.RUNNING, seconds=0.1 + 0.2)
+    with run.lock():
+        assert run.status().seconds == 0.1 + 0.2
+    assert run.status().seconds == 0.1 + 0.2
+    assert run.status().state is RunState.INTERRUPTED
+
+
+def test_a_state_is_written_over_where_there_is_no_room_for_a_second_file(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    run.record_state(RunState.RUNNING, "x" * 500)
+    monkeypatch.setattr(durable_files, "write_new", full)
+    run.record_state(RunState.FAILED, "the disk is full")
+    assert run.status().state is RunState.FAILED
+    assert run.status().detail == "the disk is full"
+    (run.path / "state.json").unlink()
+    with pytest.raises(RunError, match=r"cannot write to .*/first: .*make room on the disk"):
+        run.record_state(RunState.FAILED)
 
 
 def test_running_means_that_somebody_is_there(run: RunDirectory) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from training_for_tests import TINY, Recorder, tiny
+from training_for_tests import TINY, After, Recorder, raising, tiny
 
 import keisei
-from keisei.errors import ConfigError, RunError, RunExistsError, RunLockedError
-from keisei.runs.directory import RunDirectory, list_runs
+from keisei.errors import ConfigError, RunError, RunLockedError
+from keisei.runs.directory import RunDirectory, RunState, list_runs
 from keisei.training.api import length_overrides, plan_run
 from keisei.training.settings import TrainConfig
 
@@ -101,23 +103,75 @@ def test_the_same_settings_go_on_with_the_run(tmp_path: Path, settings: Path) ->
     assert first.config == again.config == tiny()
 
 
-def test_other_settings_are_refused_with_all_choices(tmp_path: Path, settings: Path) -> None:
-    plan_run(settings, root=tmp_path)
-    with pytest.raises(RunExistsError, match=r"mine exists.*--restart.*--overwrite.*another --name"):
-        plan_run(settings, root=tmp_path, overrides=["run.seed=1"])
-
-
-def test_a_run_that_is_named_takes_up_changed_settings(tmp_path: Path, settings: Path) -> None:
+def test_a_plan_changes_nothing_of_a_run_yet(tmp_path: Path, settings: Path) -> None:
     run = plan_run(settings, root=tmp_path).run
     plan = plan_run("mine", root=tmp_path, overrides=["run.steps=4096"])
     assert plan.resumes
     assert plan.run == run
     assert plan.config.run.steps == 4096
-    assert run.config()["run"]["steps"] == 4096
-    assert yaml.safe_load((run.path / "config.1.yaml").read_text())["run"]["steps"] == 1024
-    unchanged = plan_run("mine", root=tmp_path)
-    assert unchanged.config == plan.config
+    assert run.config()["run"]["steps"] == 1024
+    assert plan_run("mine", root=tmp_path).config.run.steps == 1024
+
+
+def test_changed_settings_are_kept_once_with_the_old_ones_beside(tmp_path: Path, settings: Path) -> None:
+    run = keisei.train(settings, root=tmp_path, steps=256).run
+    for _ in range(2):
+        keisei.train("mine", root=tmp_path, steps=512)
+    assert run.config()["run"]["steps"] == 512
+    assert yaml.safe_load((run.path / "config.1.yaml").read_text())["run"]["steps"] == 256
     assert not (run.path / "config.2.yaml").exists()
+
+
+# Starts that fail
+
+
+def test_a_start_that_fails_leaves_no_run_behind(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"run\.device = 'cuuda'"):
+        keisei.train(TINY, root=tmp_path, name="mine", overrides=["run.device=cuuda"])
+    assert os.listdir(tmp_path) == []
+    assert keisei.train(TINY, root=tmp_path, name="mine").outcome == "finished"
+
+
+def test_a_start_without_memory_leaves_no_run_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keisei.training.trainer.connect", lambda *arguments: raising(MemoryError())())  # type: ignore[arg-type]
+    with pytest.raises(MemoryError):
+        keisei.train(TINY, root=tmp_path, name="mine")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("existing", ["restart", "overwrite"])
+def test_a_start_that_fails_gives_the_old_run_its_name_back(tmp_path: Path, existing: Any) -> None:
+    keisei.train(TINY, root=tmp_path, name="mine", steps=256)
+    with pytest.raises(ConfigError):
+        keisei.train("mine", root=tmp_path, existing=existing, overrides=["run.device=cuuda"])
+    assert os.listdir(tmp_path) == ["mine"]
+    assert keisei.train("mine", root=tmp_path, steps=512).counters.update == 2
+    keisei.train("mine", root=tmp_path, existing=existing, steps=256)
+    assert sorted(os.listdir(tmp_path)) == ["mine"] + ["mine.1"] * (existing == "restart")
+
+
+def test_a_run_that_has_saved_something_stays(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        keisei.train(TINY, root=tmp_path, name="mine", callbacks=[After(raising(ZeroDivisionError()), 1)])
+    assert keisei.train("mine", root=tmp_path).counters.update == 4
+
+
+def test_a_run_that_another_start_made_stays(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, "mine", tiny())
+    with pytest.raises(ConfigError):
+        keisei.train("mine", root=tmp_path, overrides=["run.device=cuuda"])
+    assert run.status().state is RunState.FAILED
+
+
+@pytest.mark.parametrize("below", ["", "further/down"])
+def test_a_root_that_is_a_file_is_told(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(RunError, match=r"file is a file, and runs need a folder|Not a directory"):
+        keisei.train(TINY, root=tmp_path / "file" / below, name="mine")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+# Starting over
 
 
 def test_restart_keeps_the_old_run_and_overwrite_does_not(tmp_path: Path, settings: Path) -> None:
@@ -165,7 +219,7 @@ def test_a_run_that_is_being_trained_is_left_alone(tmp_path: Path, settings: Pat
         with pytest.raises(RunLockedError, match="is being trained by process"):
             keisei.train("mine", root=tmp_path)
         with pytest.raises(RunLockedError):
-            plan_run("mine", root=tmp_path, overrides=["run.seed=3"])
+            keisei.train("mine", root=tmp_path, overrides=["run.seed=3"])
         with pytest.raises(RunLockedError):
             plan_run("mine", root=tmp_path, existing="overwrite")
     assert run.config()["run"]["seed"] == 0

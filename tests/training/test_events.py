@@ -73,11 +73,12 @@ def test_where_several_learn_each_has_numbers_of_its_own() -> None:
 def test_an_evaluation_has_a_score_for_each_opponent() -> None:
     rows = [
         EvaluationRow(3, 0, 0.0, "me", name, 39, 0, 1, score, 0.9, 1.0)
-        for name, score in (("random", 0.975), ("runs/a b", 0.5))
+        for name, score in (("random", 0.975), ("runs/a b", 0.5), ("update-000000019", 0.6))
     ]
     assert Evaluation(3, tuple(rows), False, 2.0).numbers == {
         "evaluation/random": 0.975,
         "evaluation/runs_a_b": 0.5,
+        "evaluation/best": 0.6,  # one name, whichever checkpoint was the best
     }
 
 

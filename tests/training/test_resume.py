@@ -23,7 +23,7 @@ from training_for_tests import (
     train,
 )
 
-from keisei.errors import CheckpointError
+from keisei.errors import CheckpointError, ConfigError, RunSettingsError
 from keisei.evaluation.matches import MatchResult
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
@@ -32,6 +32,7 @@ from keisei.runs.log import read_log
 from keisei.training import examiner
 from keisei.training.callbacks import StopTraining
 from keisei.training.interruption import Interruption, UpdateAbandoned
+from keisei.training.presets import run_config
 from keisei.training.publishing import MOVED_ENOUGH
 from keisei.training.trainer import Trainer, TrainResult
 
@@ -151,10 +152,31 @@ def test_a_finished_run_may_go_on_for_longer(tmp_path: Path) -> None:
     assert (again.outcome, again.digest) == ("finished", longer.digest)
 
 
+def test_the_clock_counts_evaluations_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """The last checkpoint was written before the last evaluation, whose time counts too."""
+    first = train(tmp_path, "evaluation={every: 0, games: 2, opponents: [random]}")
+    found = CheckpointArchive(first.run.checkpoints, read_only=True).latest()
+    assert found is not None
+    assert first.counters.seconds > found.checkpoint.counters["seconds"]
+    recorder = Recorder()
+    train(tmp_path, "run.steps=1536", callbacks=[recorder])
+    assert recorder.started[0].counters.seconds == first.counters.seconds
+    seconds = [value for _, value in curve(first.run, "time/time_elapsed")]
+    assert seconds == sorted(seconds)
+    assert seconds[UPDATES] > first.counters.seconds
+
+
+def test_a_start_that_fails_does_not_set_the_clock_back(tmp_path: Path) -> None:
+    seconds = train(tmp_path).counters.seconds
+    with pytest.raises(ConfigError):
+        train(tmp_path, "run.device=cuuda", "run.steps=1536")
+    assert RunDirectory.open(tmp_path / "run").status().seconds == seconds
+
+
 def test_a_resumed_run_starts_new_games_where_old_ones_do_not_fit(tmp_path: Path) -> None:
     train(tmp_path, "run.steps=512")
     recorder = Recorder()
-    result = train(tmp_path, "parallel.tables=4", "parallel.games=4", callbacks=[recorder])
+    result = train(tmp_path, "env.discount=0.9", callbacks=[recorder])
     assert result.outcome == "finished"
     told = [line["message"] for line in read_log(result.run.log) if line["event"] == "log"]
     assert any("all games start over" in message for message in told)
@@ -221,9 +243,11 @@ def test_a_run_without_a_whole_checkpoint_is_not_begun_anew(tmp_path: Path) -> N
 
 
 def test_a_checkpoint_of_other_weights_is_refused(tmp_path: Path) -> None:
-    train(tmp_path, "run.steps=512")
-    with pytest.raises(CheckpointError):
-        train(tmp_path, "model.hidden_dim=17")
+    run = train(tmp_path, "run.steps=512").run
+    other = train(tmp_path, "model.hidden_dim=17", "run.steps=768", name="other").run
+    shutil.copytree(other.checkpoints / "update-000000003", run.checkpoints / "update-000000003")
+    with pytest.raises(RunSettingsError, match=r"hidden_dim 17 → 16"):
+        train(tmp_path)
 
 
 def test_a_checkpoint_without_a_learner_is_refused(tmp_path: Path) -> None:
@@ -231,7 +255,7 @@ def test_a_checkpoint_without_a_learner_is_refused(tmp_path: Path) -> None:
 
     run = make_run(tmp_path, "bare", updates=[3])
     with pytest.raises(CheckpointError, match="no state of a PPO learner"):
-        Trainer(run, tiny("model.hidden_dim=8")).train()
+        Trainer(run, run_config(run).resolved()).train()
 
 
 # Asynchronous runs

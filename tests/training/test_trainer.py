@@ -63,7 +63,8 @@ def test_a_run_counts_what_it_does(tmp_path: Path) -> None:
     assert [update.counters.update for update in recorder.updates] == [1, 2, 3, 4]
     assert [update.counters.transitions for update in recorder.updates] == [256, 512, 768, 1024]
     assert [update.progress for update in recorder.updates] == [0.25, 0.5, 0.75, 1.0]
-    assert result.counters == recorder.updates[-1].counters
+    assert result.counters == replace(recorder.updates[-1].counters, seconds=result.counters.seconds)
+    assert result.counters.seconds >= recorder.updates[-1].counters.seconds
     assert result.counters.games == sum(update.games.games for update in recorder.updates) > 50
     seconds = [update.counters.seconds for update in recorder.updates]
     assert seconds == sorted(seconds)
@@ -181,12 +182,33 @@ def test_the_best_is_who_passes_the_gate(tmp_path: Path, gate: float) -> None:
     best = ""
     for evaluation in recorder.evaluations:
         against_best = [row.score for row in evaluation.rows if row.opponent == best]
-        assert evaluation.is_best == (not best or against_best[0] >= gate)
+        assert evaluation.is_best == (not best or (against_best[0] >= gate and against_best[0] > 0.5))
         if evaluation.is_best:
             best = f"update-{evaluation.update:09d}"
     assert os.readlink(run.checkpoints / "best") == best
     assert recorder.evaluations[0].is_best
     assert not all(evaluation.is_best for evaluation in recorder.evaluations) or gate == 0.5
+
+
+def test_a_tie_is_not_better(tmp_path: Path) -> None:
+    """Weights that do not move score exactly one half against themselves."""
+    recorder = Recorder()
+    run = train(
+        tmp_path, "evaluation={every: 256, opponents: [random], games: 4, gate: 0.5}", "learner.learning_rate=1e-30",
+        callbacks=[recorder],
+    ).run  # fmt: skip
+    assert [row.score for row in recorder.evaluations[-1].rows if row.against_checkpoint] == [0.5]
+    assert [evaluation.is_best for evaluation in recorder.evaluations] == [True, False, False, False]
+    assert os.readlink(run.checkpoints / "best") == "update-000000001"
+
+
+def test_matches_against_the_best_have_one_name(tmp_path: Path) -> None:
+    run = train(tmp_path, "evaluation={every: 256, opponents: [random], games: 2}").run
+    board = EventAccumulator(str(run.tensorboard))
+    board.Reload()
+    scores = {name for name in board.Tags()["scalars"] if name.startswith("evaluation/")}
+    assert scores == {"evaluation/random", "evaluation/best"}
+    assert [event.step for event in board.Scalars("evaluation/best")] == [512, 768, 1024]
 
 
 def test_a_damaged_best_gives_its_place_to_the_next(tmp_path: Path) -> None:

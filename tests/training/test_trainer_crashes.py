@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from training_for_tests import Recorder, checkpoints, curves, train
 
+from keisei.errors import CheckpointWriteError
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import RunDirectory, RunState
 from keisei.runs.log import read_log
@@ -120,14 +121,19 @@ def test_training_outlives_a_full_disk(tmp_path: Path) -> None:
 def test_a_run_that_ends_on_a_full_disk_goes_on_from_the_last_whole_checkpoint(tmp_path: Path) -> None:
     disk = FullFor(3, -1)
     try:
-        first = train(tmp_path, *LARGE, callbacks=[disk])
+        with pytest.raises(
+            CheckpointWriteError, match=r"File too large\); update 2 is the last that is safe"
+        ):
+            train(tmp_path, *LARGE, callbacks=[disk])
     finally:
         disk.empty()
-    assert checkpoints(first.run) == [0, 1, 2]
+    run = RunDirectory.open(tmp_path / "run")
+    assert checkpoints(run) == [0, 1, 2]
+    assert run.status().state is RunState.FAILED
     recorder = Recorder()
     again = train(tmp_path, *LARGE, callbacks=[recorder])
     assert recorder.started[0].counters.update == 2
-    assert again.digest == first.digest
+    assert again.digest == train(tmp_path, *LARGE, name="undisturbed").digest
 
 
 def test_a_checkpoint_that_failed_is_tried_again_before_its_time(

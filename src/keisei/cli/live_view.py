@@ -16,7 +16,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from keisei.cli.plain_view import PlainView, describe, ending, length
+from keisei.cli.plain_view import PlainView, describe, ending
 from keisei.cli.run_history import KEPT, PLIES, Figure, Note, RunHistory
 from keisei.cli.wording import clock, figure, one_line, percent
 from keisei.runs.rows import EvaluationRow
@@ -169,7 +169,7 @@ def _progress(history: RunHistory, started: Started) -> Iterator[RenderableType]
     done = (
         f"update {last.counters.update} · {_so_far(last.counters.transitions, started)}"
         if last
-        else f"no update yet · {length(started)} in all"
+        else f"no update yet · {started.length} in all"
     )
     left = "" if history.ended is not None else f" · {clock(history.seconds_left)} left"
     yield _row(f"{done} · {clock(history.elapsed)} elapsed{left}")
@@ -178,7 +178,7 @@ def _progress(history: RunHistory, started: Started) -> Iterator[RenderableType]
 
 def _so_far(transitions: int, started: Started) -> str:
     if started.steps is None:
-        return f"{transitions:,} steps in {length(started)}"
+        return f"{transitions:,} steps in {started.length}"
     return f"{transitions:,} of {started.steps:,} steps"
 
 

@@ -34,7 +34,7 @@ class PlainView(Callback, AbstractContextManager["PlainView"]):
 
     def on_start(self, started: Started) -> None:
         self._history.start(started)
-        self._write(f"run {started.run}  game {started.game}  {length(started)}")
+        self._write(f"run {started.run}  game {started.game}  {started.length}")
         self._write(f"network {describe(started)}")
         if started.counters.update:
             self._write(f"resumed from update {started.counters.update}")
@@ -109,12 +109,6 @@ def _learning(update: Update, history: RunHistory) -> list[str]:
     told = history.learning
     chosen = [shown for shown in (ENTROPY, VALUE_LOSS, KL) if shown in told] or told[:FIGURES]
     return [f"{shown.label} {figure(shown.of(update), shown.form)}" for shown in chosen]
-
-
-def length(started: Started) -> str:
-    """Gives the length of a run in words."""
-    steps = [] if started.steps is None else [f"{started.steps:,} steps"]
-    return " or ".join(steps + ([] if started.minutes is None else [f"{started.minutes:g} minutes"]))
 
 
 def describe(started: Started) -> str:

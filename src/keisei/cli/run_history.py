@@ -68,6 +68,7 @@ class RunHistory:
         self._clock = clock
         self._began = self._updated = clock()
         self._ended_at: float | None = None
+        self._elapsed_in_all = 0.0
         self._saved_at = 0.0
         self.started: Started | None = None
         self.updates: tuple[Update, ...] = ()
@@ -102,6 +103,7 @@ class RunHistory:
         self.notes = (*self.notes, Note(self.elapsed, level, one_line(message)))[-KEPT:]
 
     def end(self, ended: Ended) -> None:
+        self._elapsed_in_all = max(self.elapsed, ended.counters.seconds)
         self.ended = ended
         self._ended_at = self._clock()
 
@@ -111,8 +113,11 @@ class RunHistory:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of training, including those before a resumption."""
-        return (self.started.counters.seconds if self.started else 0.0) + self._now - self._began
+        """Seconds of training, including those before a resumption. They never step back: the clock stands until the
+        run starts, and ends where the run's own clock ends, which is where a resumed run starts."""
+        if self.started is None or self.ended is not None:
+            return self._elapsed_in_all
+        return self.started.counters.seconds + self._now - self._began
 
     @property
     def seconds_since_saved(self) -> float:

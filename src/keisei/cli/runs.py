@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keisei.cli.wording import duration, one_line
-from keisei.errors import KeiseiError
+from keisei.errors import KeiseiError, RunError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState, list_runs
 from keisei.runs.metric_names import ELAPSED
@@ -53,18 +53,28 @@ class RunSummary:
     """When the run last wrote anything, in seconds since 1970."""
     detail: str = ""
     """Why it failed, which process trains it, or what is damaged."""
+    changes: tuple[str, ...] = ()
+    """Settings that changed on the way, and from which update on."""
 
 
 def runs(
+    name: Annotated[str | None, typer.Argument(help="A run to describe; by default all are listed.")] = None,
     root: Annotated[Path, typer.Option(help="The directory of runs.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
 ) -> None:
-    """List all runs with their state, progress and last scores. Damaged ones are listed with the reason."""
-    summaries = [summarise(run) for run in _find(root)]
+    """List all runs with their state, progress and last scores. Damaged ones are listed with the reason. With a name,
+    describe one run, with the settings that changed on the way."""
+    found = _find(root)
+    summaries = [summarise(run) for run in found if name in (None, run.name, str(run.path))]
+    if name is not None and not summaries:
+        known = ", ".join(run.name for run in found) or "none"
+        raise RunError(f"no run is named {name!r}. Runs in {root}: {known}")
     if as_json:
         typer.echo(json.dumps([_as_json(summary) for summary in summaries], indent=2))
     elif summaries:
         _print(summaries)
+        for change in summaries[0].changes if name is not None else ():
+            Console(highlight=False).print(Text(f"changed: {change}"), soft_wrap=True)
     else:
         Console(highlight=False).print(Text(f"There are no runs in {root}."), soft_wrap=True)
 
@@ -106,6 +116,7 @@ def _with_numbers(summary: RunSummary, run: RunDirectory) -> RunSummary:
     with RunDatabase(run.database, read_only=True) as database:
         progress, metrics = database.progress(), database.latest_metrics()
         scores = last_scores(database.evaluations())
+        summary = replace(summary, changes=tuple(map(str, database.changes())))
     if progress is None:
         return replace(summary, scores=scores)
     seconds = metrics.get(ELAPSED, nan)

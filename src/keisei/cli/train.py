@@ -67,7 +67,6 @@ def train(
 def _train(plan: Plan, console: Console, plain: bool | None, quiet: bool) -> TrainResult:
     from keisei.cli.live_view import make_view
     from keisei.training.interruption import Interruption
-    from keisei.training.trainer import Trainer
 
     with make_view(console, plain=plain, quiet=quiet) as view:
         interruption = Interruption(
@@ -75,6 +74,5 @@ def _train(plan: Plan, console: Console, plain: bool | None, quiet: bool) -> Tra
                 f"{reason}: saving and leaving; once more leaves at once", "warning"
             )
         )
-        trainer = Trainer(plan.run, plan.config, [view], interruption)
         with interruption.installed():
-            return trainer.train()
+            return plan.trainer([view], interruption).train()

@@ -56,5 +56,5 @@ def check_options(game: str, given: Mapping[str, object], allowed: Iterable[str]
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Gives a hint with the nearest known names; empty if none is near."""
-    near = get_close_matches(name, list(known), n=3, cutoff=0.5)
+    near = get_close_matches(name, list(known), n=3, cutoff=0.6)
     return f" (did you mean {' or '.join(repr(word) for word in near)}?)" if near else ""

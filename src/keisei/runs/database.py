@@ -11,7 +11,7 @@ import math
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, fields
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from keisei.errors import RunDatabaseError
 from keisei.runs.metric_names import EVALUATION
 from keisei.runs.rows import (
+    ChangeRow,
     EvaluationRow,
     GameRow,
     MetricPoint,
@@ -28,7 +29,7 @@ from keisei.runs.rows import (
     WorkerEventRow,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x4B45_4953  # "KEIS": marks a database of Keisei
 
 _SCHEMA = """
@@ -41,7 +42,6 @@ CREATE TABLE evaluations (
     "update" INTEGER NOT NULL, step INTEGER NOT NULL, time REAL NOT NULL, player TEXT NOT NULL,
     opponent TEXT NOT NULL, wins INTEGER NOT NULL, draws INTEGER NOT NULL, losses INTEGER NOT NULL,
     score REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, elo REAL, elo_low REAL, elo_high REAL,
-    seats INTEGER NOT NULL DEFAULT 2, mean_return REAL, return_low REAL, return_high REAL, opponent_return REAL,
     PRIMARY KEY ("update", player, opponent)
 ) WITHOUT ROWID;
 CREATE TABLE games (
@@ -61,22 +61,30 @@ CREATE TABLE worker_events (
 CREATE INDEX worker_events_by_update ON worker_events ("update");
 """
 _UPGRADES = {
-    1: """
+    2: """
 ALTER TABLE evaluations ADD COLUMN seats INTEGER NOT NULL DEFAULT 2;
 ALTER TABLE evaluations ADD COLUMN mean_return REAL;
 ALTER TABLE evaluations ADD COLUMN return_low REAL;
 ALTER TABLE evaluations ADD COLUMN return_high REAL;
 ALTER TABLE evaluations ADD COLUMN opponent_return REAL;
-"""
+""",
+    3: """
+CREATE TABLE changes (
+    "update" INTEGER NOT NULL, time REAL NOT NULL, setting TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL,
+    PRIMARY KEY ("update", setting)
+) WITHOUT ROWID;
+""",
 }
-"""What leads from a schema to the next one."""
-_TABLES = ("metrics", "evaluations", "games", "ratings", "worker_events")
+"""What each version of the schema adds to the one before. A database of an older version is upgraded when it is opened
+to write."""
+_TABLES = ("metrics", "evaluations", "games", "ratings", "changes", "worker_events")
 
-Row = TypeVar("Row", EvaluationRow, GameRow, RatingRow, WorkerEventRow)
+Row = TypeVar("Row", EvaluationRow, GameRow, RatingRow, ChangeRow, WorkerEventRow)
 _TABLE_OF = {
     EvaluationRow: "evaluations",
     GameRow: "games",
     RatingRow: "ratings",
+    ChangeRow: "changes",
     WorkerEventRow: "worker_events",
 }
 _WAIT_SECONDS = 30.0
@@ -110,7 +118,8 @@ class RunDatabase:
                 self._connection.execute("COMMIT")
         except BaseException:
             if self._in_batch():  # SQLite rolls back by itself after some errors, such as a full disk
-                self._connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
             raise
 
     def add_metrics(
@@ -129,6 +138,9 @@ class RunDatabase:
 
     def add_ratings(self, rows: Iterable[RatingRow]) -> None:
         self._add(RatingRow, rows)
+
+    def add_changes(self, rows: Iterable[ChangeRow]) -> None:
+        self._add(ChangeRow, rows)
 
     def add_worker_event(self, row: WorkerEventRow) -> None:
         self._add(WorkerEventRow, [row])
@@ -183,6 +195,12 @@ class RunDatabase:
         newest = 'SELECT player, MAX("update") FROM ratings GROUP BY player'
         return self._rows(RatingRow, f'WHERE (player, "update") IN ({newest}) ORDER BY rating DESC, player')
 
+    def changes(self) -> list[ChangeRow]:
+        """Gives the settings that changed on the way, in the order of updates."""
+        if self._schema < 3:
+            return []
+        return self._rows(ChangeRow, 'ORDER BY "update", setting')
+
     def worker_events(self, limit: int = 100) -> list[WorkerEventRow]:
         """Gives the last events, newest first."""
         return self._rows(WorkerEventRow, "ORDER BY id DESC LIMIT ?", limit)
@@ -228,12 +246,9 @@ class RunDatabase:
         ((version,),) = self._select("PRAGMA user_version")
         ((application,),) = self._select("PRAGMA application_id")
         ((tables,),) = self._select("SELECT COUNT(*) FROM sqlite_master")
+        self._schema = version
         if tables == 0 and version == 0 and not read_only:
-            with self._errors():
-                self._connection.executescript(
-                    f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA application_id = {APPLICATION_ID};"
-                    f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
-                )
+            self._upgrade(f"{_SCHEMA}PRAGMA application_id = {APPLICATION_ID};", 1)
         elif tables == 0 and version == 0:
             raise RunDatabaseError(
                 f"{self.path} is still empty; look again when the run has made its first update"
@@ -248,15 +263,16 @@ class RunDatabase:
                 f"Use the version of Keisei that wrote it"
             )
         elif version < SCHEMA_VERSION and not read_only:
-            self._upgrade(version)
+            self._upgrade("", version)
 
-    def _upgrade(self, version: int) -> None:
-        """Brings a database of an earlier version up to date."""
-        steps = "".join(_UPGRADES[number] for number in range(version, SCHEMA_VERSION))
+    def _upgrade(self, script: str, version: int) -> None:
+        """Brings a database from a version of the schema to the newest, in one transaction."""
+        script += "".join(_UPGRADES[number] for number in range(version + 1, SCHEMA_VERSION + 1))
         with self._errors():
             self._connection.executescript(
-                f"BEGIN IMMEDIATE;{steps}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
+                f"BEGIN IMMEDIATE;{script}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
             )
+        self._schema = SCHEMA_VERSION
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -294,7 +310,7 @@ def _way_out(error: sqlite3.Error) -> str:
             "It is damaged: move it aside, and the run continues with a new one; checkpoints are not touched"
         )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-        return "The disk is full or failing; what was written before is whole"
+        return "The disk is full or failing; make room there. What was written before is whole"
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return f"Another process has been writing for {_WAIT_SECONDS:.0f} s; only the trainer may write"
     if name.startswith("SQLITE_READONLY"):

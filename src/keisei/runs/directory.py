@@ -21,7 +21,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from hashlib import sha256
@@ -32,7 +32,7 @@ import yaml
 
 from keisei.config import Settings
 from keisei.errors import RunError, RunExistsError
-from keisei.runs.durable_files import replace_file, sync_directory, write_new
+from keisei.runs.durable_files import file_errors, overwrite_file, replace_file, sync_directory, write_new
 from keisei.runs.lock import RunLock, lock_owner
 
 CONFIG = "config.yaml"
@@ -40,6 +40,7 @@ STATE = "state.json"
 LOCK = "lock"
 _FOLDERS = ("checkpoints", "tensorboard", "games")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_EARLIER = re.compile(r"config\.(\d+)\.yaml")
 
 Existing = Literal["refuse", "restart", "overwrite"]
 
@@ -62,6 +63,8 @@ class RunStatus:
     """When the state began, in ISO 8601 and UTC."""
     detail: str = ""
     """Why a run failed, or who is training it."""
+    seconds: float = 0.0
+    """Seconds of training until then, as the last trainer counted them."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +81,9 @@ class RunDirectory:
 
         The directory appears as a whole, with its configuration, or not at all.
         """
-        check_run_name(name)
-        path = root / name
-        text = _config_text(config)
-        root.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            _make_way(path, existing)
-        partial = root / f".partial-{name}-{os.getpid()}"
-        try:
-            _lay_out(partial, text)
-            os.rename(partial, path)  # fails if another process has created the run meanwhile
-        except OSError as error:
-            shutil.rmtree(partial, ignore_errors=True)
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise _exists(path) from None
-            raise RunError(f"cannot make run {path}: {error.strerror or error}") from error
-        sync_directory(root)
-        return cls(path)
+        new = NewRun.create(root, name, config, existing)
+        new.keep()
+        return new.run
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -149,32 +138,99 @@ class RunDirectory:
     def change_config(self, config: Mapping[str, Any] | Settings) -> None:
         """Writes another configuration, for ``--set`` on a resumed run. The old one is kept as config.1.yaml …"""
         text = _config_text(config)
-        current = (self.path / CONFIG).read_bytes()
-        if text == current:
-            return
-        write_new(_free(self.path, "config.{}.yaml"), current)
-        replace_file(self.path / CONFIG, text)
+        with file_errors(self.path):
+            current = (self.path / CONFIG).read_bytes()
+            if text == current:
+                return
+            write_new(_free(self.path, "config.{}.yaml"), current)
+            replace_file(self.path / CONFIG, text)
 
-    def record_state(self, state: RunState, detail: str = "") -> None:
+    def earlier_configs(self) -> list[Path]:
+        """Gives config.1.yaml … as ``change_config`` has kept them, newest first."""
+        numbered = {path: _EARLIER.fullmatch(path.name) for path in self.path.iterdir()}
+        numbers = {path: int(match[1]) for path, match in numbered.items() if match}
+        return sorted(numbers, key=lambda path: numbers[path], reverse=True)
+
+    def record_state(self, state: RunState, detail: str = "", seconds: float = 0.0) -> None:
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        document = {"state": state.value, "since": since, "detail": detail}
-        replace_file(self.path / STATE, (json.dumps(document) + "\n").encode())
+        document = {"state": state.value, "since": since, "detail": detail, "seconds": seconds}
+        content = (json.dumps(document) + "\n").encode()
+        with file_errors(self.path):
+            try:
+                replace_file(self.path / STATE, content)
+            except OSError:  # a full disk has no room for a second file, but the old one has its room
+                overwrite_file(self.path / STATE, content)
 
     def status(self) -> RunStatus:
         """Gives the state of the run. If it says running but its trainer has ended, it was interrupted."""
         owner = lock_owner(self.path / LOCK)
         try:
             document = json.loads((self.path / STATE).read_bytes())
-            status = RunStatus(RunState(document["state"]), document["since"], document["detail"])
+            status = RunStatus(
+                RunState(document["state"]),
+                document["since"],
+                document["detail"],
+                float(document.get("seconds", 0.0)),
+            )
         except FileNotFoundError:
             status = RunStatus(RunState.CREATED)
         except (OSError, ValueError, KeyError, TypeError) as error:
             return RunStatus(RunState.UNREADABLE, detail=f"{self.path / STATE}: {error}")
         if owner is not None:
-            return RunStatus(RunState.RUNNING, owner.since, str(owner))
+            return replace(status, state=RunState.RUNNING, since=owner.since, detail=str(owner))
         if status.state is RunState.RUNNING:
-            return RunStatus(RunState.INTERRUPTED, status.since, "the trainer ended unexpectedly")
+            return replace(status, state=RunState.INTERRUPTED, detail="the trainer ended unexpectedly")
         return status
+
+
+@dataclass(frozen=True)
+class NewRun:
+    """A run that was just created. If its start fails, ``undo`` leaves everything as it was before."""
+
+    run: RunDirectory
+    old: Path | None = None
+    """Where the old run of this name is now; None if there was none."""
+    deletes_old: bool = False
+
+    @classmethod
+    def create(
+        cls, root: Path, name: str, config: Mapping[str, Any] | Settings, existing: Existing = "refuse"
+    ) -> NewRun:
+        """Creates ``root/name``, and moves an old run aside where ``existing`` allows it."""
+        check_run_name(name)
+        if root.is_file():
+            raise RunError(f"{root} is a file, and runs need a folder; choose another --root")
+        path, text = root / name, _config_text(config)
+        made, old = root / f".partial-{name}-{os.getpid()}", None
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            _check_way(path, existing)
+            _lay_out(made, text)
+            old = _make_way(path, existing)
+            made = made.rename(path)  # fails if another process has created the run meanwhile
+            sync_directory(root)
+        except (OSError, RunError) as error:
+            shutil.rmtree(made, ignore_errors=True)
+            if old is not None:
+                old.rename(path)
+            if isinstance(error, RunError):
+                raise
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise _exists(path) from None
+            raise RunError(f"cannot make run {path}: {error.strerror or error}") from error
+        return cls(RunDirectory(path), old, existing == "overwrite")
+
+    def keep(self) -> None:
+        """Deletes the old run if that was asked for. From now on there is no way back to it."""
+        if self.old is not None and self.deletes_old:
+            shutil.rmtree(self.old, ignore_errors=True)
+
+    def undo(self) -> None:
+        """Removes the new run, and gives the old one its name back."""
+        path = self.run.path
+        shutil.rmtree(_move(path, f".removed-{path.name}.{{}}"), ignore_errors=True)
+        if self.old is not None and self.old.exists():
+            self.old.rename(path)
 
 
 def list_runs(root: Path) -> list[RunDirectory]:
@@ -228,21 +284,29 @@ def _lay_out(path: Path, config: bytes) -> None:
     sync_directory(path)
 
 
-def _make_way(path: Path, existing: Existing) -> None:
-    """Moves an old run aside or deletes it. It refuses a run that is being trained, and directories that are not
-    runs."""
+def _check_way(path: Path, existing: Existing) -> None:
+    """Refuses a name that is taken, unless it is that of a run which may be replaced."""
+    if not path.exists() or (path.is_dir() and not os.listdir(path)):
+        return
     if not _is_run(path):
-        if path.is_dir() and not os.listdir(path):
-            return
         raise RunError(f"{path} is there and is no run of Keisei, so it is left alone; choose another --name")
     if existing == "refuse":
         raise _exists(path)
-    pattern = path.name + ".{}" if existing == "restart" else f".removed-{path.name}.{{}}"
+
+
+def _make_way(path: Path, existing: Existing) -> Path | None:
+    """Moves an old run aside, and gives its new place. A run that is being trained is not moved."""
+    if not _is_run(path):
+        return None
+    return _move(path, path.name + ".{}" if existing == "restart" else f".removed-{path.name}.{{}}")
+
+
+def _move(path: Path, pattern: str) -> Path:
+    """Gives a run a free name that follows a pattern, unless it is being trained."""
     with RunLock(path / LOCK) as lock:
         moved = path.rename(_free(path.parent, pattern))
         lock.path = moved / LOCK
-    if existing == "overwrite":
-        shutil.rmtree(moved)
+    return moved
 
 
 def _exists(path: Path) -> RunExistsError:

@@ -7,7 +7,25 @@ old or the new content, never a part.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from keisei.errors import KeiseiError, RunError
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turns errors of the file system, such as a full disk, into ``RunError``."""
+    try:
+        yield
+    except KeiseiError:  # some of them are OSErrors too
+        raise
+    except OSError as error:
+        raise RunError(
+            f"cannot write to {path}: {error.strerror or error}. What was saved before is whole; make room on the "
+            f"disk, or see who may write there"
+        ) from error
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -38,6 +56,15 @@ def replace_file(path: Path, content: bytes) -> None:
         partial.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def overwrite_file(path: Path, content: bytes) -> None:
+    """Writes over a file that exists. This needs no new room on a full disk, but a power cut may leave a part."""
+    with open(path, "r+b") as file:
+        file.write(content)
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def replace_link(link: Path, target: str) -> None:

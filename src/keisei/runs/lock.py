@@ -12,13 +12,14 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
 from keisei.errors import RunLockedError
+from keisei.runs.durable_files import file_errors
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class RunLock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._owner = Owner.this_process()
-        with _exclusive(path) as descriptor:
+        with file_errors(path), _exclusive(path) as descriptor:
             holder = _read(descriptor)
             if holder is not None and not holder.is_gone():
                 raise RunLockedError(
@@ -89,7 +90,8 @@ class RunLock:
         if not self._held or self._owner.pid != os.getpid():
             return
         self._held = False
-        with _exclusive(self.path) as descriptor:
+        # On a disk that fails, the lock is free when this process has ended.
+        with suppress(OSError), _exclusive(self.path) as descriptor:
             if _read(descriptor) == self._owner:
                 _write(descriptor, "")
 

@@ -107,6 +107,22 @@ class RatingRow:
 
 
 @dataclass(frozen=True)
+class ChangeRow:
+    """A setting that changed when the run was resumed."""
+
+    update: int
+    """The first update with the new value."""
+    time: float
+    setting: str
+    """Its name with its section, such as ``learner.learning_rate``."""
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.setting} {self.old} → {self.new} from update {self.update} on"
+
+
+@dataclass(frozen=True)
 class WorkerEventRow:
     """Something that happened to a worker, such as a restart."""
 

@@ -9,11 +9,20 @@ from typing import Any, Literal
 
 from keisei.config import parse_settings
 from keisei.errors import RunError
-from keisei.runs.directory import CONFIG, RunDirectory
+from keisei.runs.directory import CONFIG, NewRun, RunDirectory
+from keisei.runs.directory import Existing as ExistingOnDisk
 from keisei.training.callbacks import Callback
+from keisei.training.changes import Change, check_same, differences, shown
 from keisei.training.interruption import Interruption
 from keisei.training.opponents import check_opponents
-from keisei.training.presets import Source, find_source, load_preset, preset_names, run_config
+from keisei.training.presets import (
+    Source,
+    find_source,
+    load_preset,
+    preset_names,
+    run_config,
+    run_source,
+)
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
@@ -28,8 +37,19 @@ class Plan:
 
     run: RunDirectory
     config: TrainConfig
-    resumes: bool
-    """True if the run existed before."""
+    new: NewRun | None = None
+    """The new run; None if the run existed before."""
+    notes: tuple[str, ...] = ()
+    """What a person should know before it starts."""
+
+    @property
+    def resumes(self) -> bool:
+        return self.new is None
+
+    def trainer(
+        self, callbacks: Sequence[Callback] = (), interruption: Interruption | None = None
+    ) -> Trainer:
+        return Trainer(self.run, self.config, callbacks, interruption, new=self.new, notes=self.notes)
 
 
 def train(
@@ -46,13 +66,14 @@ def train(
 ) -> TrainResult:
     """Trains a preset, a settings file, settings, or an existing run.
 
-    A run of the same name and settings is resumed; its placement may differ. With other settings it is an error,
-    unless ``existing`` is ``restart`` (keep the old run under another name) or ``overwrite`` (delete it).
-    ``overrides`` are assignments such as ``"learner.learning_rate=1e-3"``.
+    A run of the same name is resumed with its own settings, changed by ``overrides``, ``steps`` and ``minutes``, and by
+    what a file or settings given here write. What its checkpoint depends on cannot change; that is a
+    ``RunSettingsError``. ``existing`` may be ``restart`` (start over, and keep the old run under another name) or
+    ``overwrite`` (delete it). ``overrides`` are assignments such as ``"learner.learning_rate=1e-3"``.
     """
     assignments = [*overrides, *length_overrides(steps, minutes)]
     plan = plan_run(target, overrides=assignments, name=name, root=Path(root), existing=existing)
-    return Trainer(plan.run, plan.config, callbacks, interruption).train()
+    return plan.trainer(callbacks, interruption).train()
 
 
 def length_overrides(steps: int | None, minutes: float | None) -> list[str]:
@@ -77,21 +98,16 @@ def plan_run(
     source = _source(target, name, root)
     if existing != "resume":
         return _begin_anew(source, overrides, name, root, existing)
-    if source.run is not None:
-        if name not in (None, source.run.name):
-            raise RunError(
-                f"{source.run.path} is a run and keeps its name; leave out --name {name}, or start a new run from its "
-                f"settings: keisei train {source.run.path / CONFIG} --name {name}"
-            )
-        return _resume(source.run, source.config(overrides))
-    config = source.config(overrides).resolved()
-    check_opponents(config, root)
+    if source.run is not None and name not in (None, source.run.name):
+        raise RunError(
+            f"{source.run.path} is a run and keeps its name; leave out --name {name}, or start a new run from its "
+            f"settings: keisei train {source.run.path / CONFIG} --name {name}"
+        )
     path = root / (name or source.name)
-    if (path / CONFIG).is_file():
-        run = RunDirectory.open(path)
-        if run_config(run).is_same_experiment(config):
-            return _resume(run, config)
-    return Plan(RunDirectory.create(root, name or source.name, config), config, resumes=False)
+    run = source.run or (RunDirectory.open(path) if (path / CONFIG).is_file() else None)
+    if run is not None:
+        return _resume(run, source, overrides)
+    return _create(source, overrides, root, path.name)
 
 
 def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | None, root: Path) -> Source:
@@ -99,10 +115,8 @@ def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | No
         if name not in (None, str(target)) and str(target) in preset_names():
             return load_preset(str(target))  # even if a run has the preset's name
         return find_source(str(target), root)
-    settings = (
-        target.model_dump(mode="json", exclude_unset=True) if isinstance(target, TrainConfig) else target
-    )
-    config = parse_settings(TrainConfig, settings)
+    config = target if isinstance(target, TrainConfig) else parse_settings(TrainConfig, target)
+    settings = config.model_dump(mode="json", exclude_unset=True)
     return Source(name or f"{config.env.game}-ppo", settings, "settings")
 
 
@@ -115,17 +129,41 @@ def _begin_anew(
         root = source.run.path.parent
         if source.name in preset_names():
             source = load_preset(source.name)
+    return _create(source, overrides, root, name, "restart" if existing == "restart" else "overwrite")
+
+
+def _create(
+    source: Source, overrides: Sequence[str], root: Path, name: str, existing: ExistingOnDisk = "refuse"
+) -> Plan:
     config = source.config(overrides).resolved()
     check_opponents(config, root)
-    choice: Literal["restart", "overwrite"] = "restart" if existing == "restart" else "overwrite"
-    return Plan(RunDirectory.create(root, name, config, choice), config, resumes=False)
+    new = NewRun.create(root, name, config, existing)
+    return Plan(new.run, config, new)
 
 
-def _resume(run: RunDirectory, config: TrainConfig) -> Plan:
-    """Resumes a run. Changed settings are saved, and the old ones are kept beside them."""
-    config = config.resolved()
+def _resume(run: RunDirectory, source: Source, overrides: Sequence[str]) -> Plan:
+    """Resumes a run. The trainer checks what has changed, and keeps it when all parts are started."""
+    config, unlike = _resumed(run, source, overrides)
     check_opponents(config, run.path.parent)
-    if run_config(run) != config:
-        with run.lock():
-            run.change_config(config)
-    return Plan(run, config, resumes=True)
+    listed = ", ".join(f"{change.setting} {shown(change.old)} ({shown(change.new)})" for change in unlike)
+    note = f"the run keeps its own settings; the preset has others (in brackets): {listed}"
+    return Plan(run, config, notes=(note,) if unlike else ())
+
+
+def _resumed(run: RunDirectory, source: Source, overrides: Sequence[str]) -> tuple[TrainConfig, list[Change]]:
+    """Gives the settings that a run goes on with, and those in which it is unlike its preset."""
+    if source.run is None and not source.is_preset:
+        return source.config_over(run_config(run), overrides).resolved(), []
+    config = run_source(run).config(overrides).resolved()
+    if source.is_preset:
+        unlike = _unlike(source, config, overrides)
+        check_same(run, unlike)  # it may be another experiment, which has this name by mistake
+        return config, unlike
+    return config, _unlike(load_preset(run.name), config, overrides) if run.name in preset_names() else []
+
+
+def _unlike(preset: Source, config: TrainConfig, overrides: Sequence[str]) -> list[Change]:
+    """Gives the settings in which a run is unlike a preset, without those that are given now."""
+    given = tuple(f"{override.partition('=')[0].strip()}." for override in overrides)
+    unlike = differences(config.model_dump(mode="json"), preset.written())
+    return [change for change in unlike if not f"{change.setting}.".startswith(given)]

@@ -30,6 +30,7 @@ class Autosave:
         self._store, self._settings = store, settings
         self._capture, self._tell = capture, tell
         self._last: tuple[int, Path] | None = None
+        self._failure: CheckpointWriteError | None = None
         self._next_at = time.monotonic() + 60 * settings.checkpoint_minutes
 
     def resumed_from(self, update: int, path: Path) -> None:
@@ -51,17 +52,30 @@ class Autosave:
         if (saved := self._saved(checkpoint.update)) is not None:
             return saved
         began = time.monotonic()
-        path, problem = None, ""
+        path, self._failure = None, None
         try:
             path = self._store.save(checkpoint)
             self._last = (checkpoint.update, path)
         except CheckpointWriteError as error:
-            problem = str(error)
+            self._failure = error
+        problem = str(self._failure or "")
         now = time.monotonic()
         interval = 60 * self._settings.checkpoint_minutes
         self._next_at = now + (min(interval, RETRY_SECONDS) if problem else interval)
         self._tell(Saved(checkpoint.update, path, now - began, problem))
         return path
+
+    def check(self, run: Path) -> None:
+        """Raises ``CheckpointWriteError`` if the last checkpoint of a run that ends could not be written."""
+        if self._failure is None:
+            return
+        cause = self._failure.__cause__
+        reason = getattr(cause, "strerror", None) or self._failure
+        safe = "no update is" if self._last is None else f"update {self._last[0]} is the last that is"
+        raise CheckpointWriteError(
+            f"the end of run {run} is lost, since its last checkpoint cannot be written ({reason}); {safe} safe. Make "
+            f"room on the disk and continue: keisei train {run}"
+        ) from cause
 
     def _saved(self, update: int) -> Path | None:
         """Gives the path of this update if it is already saved."""

@@ -50,6 +50,12 @@ class Started:
     counters: Counters = Counters()
     """Where it continues from; all zero for a new run."""
 
+    @property
+    def length(self) -> str:
+        """The length of the run in words."""
+        steps = [] if self.steps is None else [f"{self.steps:,} steps"]
+        return " or ".join(steps + ([] if self.minutes is None else [f"{self.minutes:g} minutes"]))
+
 
 @dataclass(frozen=True, slots=True)
 class GameSummary:
@@ -171,9 +177,10 @@ class Evaluation:
 
     @property
     def numbers(self) -> Mapping[str, float]:
-        """The score against each opponent, and the mean return where there is one, as metrics."""
-        scores = {tags.EVALUATION + _as_tag(row.opponent): row.score for row in self.rows}
-        returns = {tags.RETURN + _as_tag(row.opponent): row.mean_return for row in self.rows}
+        """The score against each opponent, and the mean return where there is one, as metrics. The best checkpoint
+        changes; its matches share one name."""
+        scores = {tags.EVALUATION + _as_tag(row): row.score for row in self.rows}
+        returns = {tags.RETURN + _as_tag(row): row.mean_return for row in self.rows}
         return scores | {name: value for name, value in returns.items() if value is not None}
 
 
@@ -202,6 +209,6 @@ class Ended:
         return "" if self.outcome in ("finished", "interrupted") else self.outcome
 
 
-def _as_tag(opponent: str) -> str:
-    """Gives a player's name as part of a metric name, without characters that are not allowed there."""
-    return re.sub(r"[^A-Za-z0-9_.:-]", "_", opponent)
+def _as_tag(row: EvaluationRow) -> str:
+    """Gives the opponent as part of a metric name, without characters that are not allowed there."""
+    return "best" if row.against_checkpoint else re.sub(r"[^A-Za-z0-9_.:-]", "_", row.opponent)

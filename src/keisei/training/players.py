@@ -27,6 +27,7 @@ from keisei.policies.registry import PLAYERS, named_player
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import checkpoint_rank, load_checkpoint
 from keisei.runs.directory import CONFIG, RunDirectory, list_runs
+from keisei.training.changes import way_back
 from keisei.training.presets import run_config
 from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
@@ -168,7 +169,8 @@ def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float 
     try:
         return regime_of(config).saved_policy(config, found.checkpoint, spec, freely)
     except CheckpointError as error:
-        raise CheckpointError(f"{found.path} does not fit {run.path / CONFIG}: {error}") from error
+        back = way_back(run, found.checkpoint)
+        raise CheckpointError(f"{found.path} does not fit {run.path / CONFIG}: {error}.{back}") from error
 
 
 def _game(config: TrainConfig) -> RunGame:

@@ -14,9 +14,9 @@ from keisei.config import apply_overrides, parse_settings
 from keisei.errors import ConfigError
 from keisei.games.options import did_you_mean
 from keisei.runs.directory import CONFIG, RunDirectory, list_runs
-from keisei.training.settings import TrainConfig
+from keisei.training.settings import LENGTH, TrainConfig
 
-__all__ = ["Source", "find_source", "load_preset", "preset_names", "run_config"]
+__all__ = ["Source", "find_source", "load_preset", "preset_names", "run_config", "run_source"]
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,29 @@ class Source:
     """The source in words, for messages."""
     run: RunDirectory | None = None
     """The run itself, if the source is a run."""
+    is_preset: bool = False
     about: str = ""
     """The purpose of a preset, in one line."""
 
     def config(self, overrides: Iterable[str] = ()) -> TrainConfig:
         return parse_settings(TrainConfig, apply_overrides(self.settings, overrides), self.where)
+
+    def written(self, overrides: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
+        """Gives the settings that are written here or overridden, without any other, and with values for ``auto``."""
+        resolved = self.config(overrides).resolved().model_dump(mode="json")
+        named = {section: [*names] for section, names in apply_overrides(self.settings, overrides).items()}
+        if {*LENGTH} & {*named.get("run", ())}:
+            named["run"] += LENGTH
+        return {
+            section: {name: resolved[section][name] for name in names} for section, names in named.items()
+        }
+
+    def config_over(self, own: TrainConfig, overrides: Iterable[str] = ()) -> TrainConfig:
+        """Gives the settings of a run (``own``), with what is written here in place of them."""
+        merged = own.model_dump(mode="json")
+        for section, settings in self.written(overrides).items():
+            merged[section].update(settings)
+        return parse_settings(TrainConfig, merged, self.where)
 
 
 def preset_names() -> list[str]:
@@ -51,7 +69,7 @@ def load_preset(name: str) -> Source:
         )
     text = _folder().joinpath(f"{name}.yaml").read_text(encoding="utf-8")
     about = text.splitlines()[0].removeprefix("#").strip()
-    return Source(name, _table(text, f"preset {name}"), f"preset {name}", about=about)
+    return Source(name, _table(text, f"preset {name}"), f"preset {name}", is_preset=True, about=about)
 
 
 def find_source(target: str, root: Path) -> Source:
@@ -61,7 +79,7 @@ def find_source(target: str, root: Path) -> Source:
         return _from_file(path)
     for candidate in (path, root / target):
         if (candidate / CONFIG).is_file():
-            return _from_run(RunDirectory.open(candidate))
+            return run_source(RunDirectory.open(candidate))
     if path.suffix in (".yaml", ".yml"):
         raise ConfigError(f"there is no file {target}; presets are {', '.join(preset_names())}")
     if target in preset_names():
@@ -76,10 +94,11 @@ def find_source(target: str, root: Path) -> Source:
 
 def run_config(run: RunDirectory) -> TrainConfig:
     """Reads the settings that a run was last trained with."""
-    return _from_run(run).config()
+    return run_source(run).config()
 
 
-def _from_run(run: RunDirectory) -> Source:
+def run_source(run: RunDirectory) -> Source:
+    """Gives the settings that a run was last trained with, as they are written."""
     return Source(run.name, run.config(), str(run.path / CONFIG), run)
 
 

@@ -11,7 +11,6 @@ from keisei.config import Settings
 from keisei.learners.parts import fitting_parts
 from keisei.learners.ppo_config import PPOConfig
 from keisei.machine.cores import usable_cores
-from keisei.parallel.config import PLACEMENT as PLAY_PLACEMENT
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.policies.networks import ModelConfig
 
@@ -27,8 +26,9 @@ class EvaluationSettings(Settings):
     opponents: tuple[str, ...] = ("random",)
     """Players that the learner plays against: random, greedy, search:DEPTH, a run or a checkpoint."""
     gate: Annotated[float, Field(ge=0.5, le=1)] = 0.55
-    """The newest weights become ``best`` if they score at least this against the best so far. The score is the share of
-    comparisons won: with the opponent in a game of two, with each seat of the opponent in others."""
+    """The newest weights become ``best`` if they score at least this, and more than half, against the best so far. The
+    score is the share of comparisons won: with the opponent in a game of two, with each seat of the opponent in
+    others."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
     """Temperature of the learner in these matches; 0 takes the best action."""
     opening_plies: Annotated[int, Field(ge=0)] | None = None
@@ -79,9 +79,8 @@ class SelfPlaySettings(PPOConfig):
     """The kind of training. Each regime has its own settings."""
 
 
-PLACEMENT = {"parallel": PLAY_PLACEMENT, "run": frozenset({"learner_threads", "device"})}
-"""By section: the settings that say where a run is trained, not what it learns. They may change whenever the run is
-resumed, and ``auto`` is replaced by numbers at each start."""
+LENGTH = ("steps", "minutes")
+"""The settings of ``run`` that make up its length. Whoever writes one of them means both."""
 USUAL_TABLES = 4
 BUSY_ENOUGH = 0.95
 
@@ -167,10 +166,6 @@ class TrainConfig(Settings):
             }
         )
 
-    def is_same_experiment(self, other: TrainConfig) -> bool:
-        """Whether two configurations are equal except for their placement."""
-        return _without_placement(self) == _without_placement(other)
-
     def idle_hands(self) -> str:
         """A note if workers are idle for part of a round because of the number of tables; else empty."""
         tables, workers = self._tables, self.parallel.workers
@@ -183,11 +178,3 @@ class TrainConfig(Settings):
             f"{tables} tables keep {workers} workers busy for {busy:.0%} of a round. parallel.tables={more} would use "
             f"them all (an update then learns from {more * self.parallel.games * self.parallel.horizon:,} decisions)"
         )
-
-
-def _without_placement(config: TrainConfig) -> dict[str, Any]:
-    plain = config.model_dump(mode="json")
-    return {
-        section: {name: value for name, value in settings.items() if name not in PLACEMENT.get(section, ())}
-        for section, settings in plain.items()
-    }

@@ -8,27 +8,32 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import nn
 
-from keisei.errors import WorkerTraceback
+from keisei.errors import RunDatabaseError, RunError, RunSettingsError, WorkerTraceback
 from keisei.machine.torch_threads import single_threaded
-from keisei.runs.archive import CheckpointArchive
+from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import Checkpoint, State
 from keisei.runs.database import RunDatabase
-from keisei.runs.directory import RunDirectory, RunState
+from keisei.runs.directory import NewRun, RunDirectory, RunState
+from keisei.runs.durable_files import file_errors
 from keisei.runs.log import RunLog, RunLogHandler
 from keisei.runs.metrics import MetricsWriter
+from keisei.runs.rows import ChangeRow
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.autosave import Autosave
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining
+from keisei.training.changes import Change, check_changes, shown
 from keisei.training.events import Counters, Ended, Evaluation, Saved, Started, Update
 from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption, UpdateAbandoned
 from keisei.training.loop import Pace, Parts
+from keisei.training.presets import run_config
 from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import capture, connect, counters_of
@@ -56,7 +61,11 @@ class TrainResult:
 
 
 class Trainer:
-    """Trains a run, new or from its last whole checkpoint. ``config`` is resolved."""
+    """Trains a run, new or from its last whole checkpoint. ``config`` is resolved.
+
+    ``new`` is given for a run that was just created: if its start fails, the run is removed again. ``notes`` are told
+    when the run starts.
+    """
 
     def __init__(
         self,
@@ -64,6 +73,9 @@ class Trainer:
         config: TrainConfig,
         callbacks: Sequence[Callback] = (),
         interruption: Interruption | None = None,
+        *,
+        new: NewRun | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         self.run = run
         self.config = config
@@ -71,7 +83,10 @@ class Trainer:
         self._regime = regime_of(config)
         self._callbacks = [*callbacks, *(StopAtScore(*goal) for goal in config.run.stop_at.items())]
         self._interruption = interruption or Interruption()
+        self._new, self._notes = new, list(notes)
         self._counters = Counters()
+        self._seconds_before = 0.0
+        self._began: float | None = None
         self._evaluated_at = 0
         self._evaluation: Evaluation | None = None
         self._last_update_seconds = math.inf
@@ -79,57 +94,127 @@ class Trainer:
 
     def train(self) -> TrainResult:
         """Trains until the run is over or stopped. Nothing is left running, also after an error."""
+        try:
+            outcome = self._train()
+        except BaseException:
+            self._undo_a_failed_start()
+            raise
+        self._tell_the_end(Ended(outcome, self._counters))
+        digest = weights_digest(self.parts.learner.state().tensors["model"])
+        return TrainResult(self.run, self._counters, outcome, digest, self._network, self._evaluation)
+
+    def _train(self) -> str:
+        """Trains, and records the state of the run. Settings that it cannot change to are refused before anything is
+        written."""
         with self.run.lock(), single_threaded(), ExitStack() as stack:
-            self.run.record_state(RunState.RUNNING)
+            self._seconds_before = self.run.status().seconds
             try:
-                self._open(stack)
+                log = self._open_log(stack)
+                found = CheckpointArchive(self.run.checkpoints, read_only=True).latest()
+                changes = [] if found is None else check_changes(self.run, found.checkpoint, self.config)
+                self._take_up(found)
+                self.run.record_state(RunState.RUNNING, seconds=self._counters.seconds)
+                self._open(stack, log, found)
+                self._keep_settings(changes)
                 outcome = self._turn()
+                self._autosave.check(self.run.path)
+            except RunSettingsError:  # the state of the run is as it was
+                raise
             except KeyboardInterrupt:
-                self.run.record_state(RunState.INTERRUPTED, "Ctrl-C")
+                self._record(RunState.INTERRUPTED, "Ctrl-C")
                 raise
             except BaseException as error:
                 if isinstance(error.__cause__, WorkerTraceback):
                     error.add_note(f"The whole traceback of the worker is in {self.run.log}")
-                self.run.record_state(RunState.FAILED, f"{type(error).__name__}: {error}")
+                self._record(RunState.FAILED, f"{type(error).__name__}: {error}")
                 raise
+            self._counters = replace(self._counters, seconds=self._stop_clock())
             ended = RunState.INTERRUPTED if outcome == "interrupted" else RunState.FINISHED
-            self.run.record_state(ended, outcome)
-        self._tell_the_end(Ended(outcome, self._counters))
-        digest = weights_digest(self.parts.learner.state().tensors["model"])
-        return TrainResult(self.run, self._counters, outcome, digest, self._network, self._evaluation)
+            self._record(ended, outcome)
+        return outcome
+
+    def _record(self, state: RunState, detail: str) -> None:
+        """Records how the run ended. If that cannot be written, the lock still says that nobody trains the run."""
+        with suppress(RunError):
+            self.run.record_state(state, detail, self._stop_clock())
+
+    def _undo_a_failed_start(self) -> None:
+        """Removes a new run that has saved nothing, so that its name is free again."""
+        if self._new is None or self._counters.update:
+            return
+        with suppress(RunError, OSError):
+            if not CheckpointArchive(self.run.checkpoints, read_only=True).paths():
+                self._new.undo()
 
     @property
     def _network(self) -> nn.Module:
         return self.parts.learner.behaviour(1.0).network
 
-    def _open(self, stack: ExitStack) -> None:
-        """Opens the files of the run, and builds and starts all parts."""
-        log = RunLog(self.run.log)
+    @property
+    def _seconds(self) -> float:
+        """Seconds of training until now, evaluations included."""
+        running = 0.0 if self._began is None else time.monotonic() - self._began
+        return self._seconds_before + running
+
+    def _stop_clock(self) -> float:
+        self._seconds_before, self._began = self._seconds, None
+        return self._seconds_before
+
+    def _take_up(self, found: Found | None) -> None:
+        """Continues the counters of a checkpoint. The clock continues where the last trainer has stopped it, which may
+        be after the checkpoint."""
+        if found is not None:
+            saved = counters_of(found.checkpoint)
+            self._counters = replace(saved, seconds=max(saved.seconds, self._seconds_before))
+        self._seconds_before = self._counters.seconds
+
+    def _open_log(self, stack: ExitStack) -> RunLog:
+        with file_errors(self.run.path):
+            log = RunLog(self.run.log)
         stack.callback(log.close)
         stack.enter_context(_logging_to(log))
+        return log
+
+    def _open(self, stack: ExitStack, log: RunLog, found: Found | None) -> None:
+        """Opens the files of the run, and builds and starts all parts."""
         settings = self.config.run
-        store = CheckpointArchive(self.run.checkpoints, settings.keep, settings.milestone_every)
-        found = store.latest()
+        with file_errors(self.run.path):
+            store = CheckpointArchive(self.run.checkpoints, settings.keep, settings.milestone_every)
+            store.rewind(self._counters.update)
         for problem in found.skipped if found is not None else ():
             self._tell(f"a damaged checkpoint is skipped: {problem}", "warning")
         checkpoint = found.checkpoint if found is not None else None
-        if checkpoint is not None:
-            self._counters = counters_of(checkpoint)
-        store.rewind(self._counters.update)
-        database = stack.enter_context(RunDatabase(self.run.database))
-        database.rewind(self._counters.update)
+        self._database = stack.enter_context(RunDatabase(self.run.database))
+        self._database.rewind(self._counters.update)
         self._metrics = MetricsWriter(
-            self.run, database, log, None if checkpoint is None else self._counters.transitions
+            self.run, self._database, log, None if checkpoint is None else self._counters.transitions
         )
         stack.callback(self._metrics.close)
         self.parts: Parts = connect(self._placed, checkpoint)
         stack.callback(self.parts.manager.stop_workers)
-        self._workers = WorkerWatch(self.parts.manager, database, self._tell)
-        self._examiner = Examiner(self.run, self.config, self.parts.spec, store, database, self._tell)
-        self._evaluated_at = database.evaluated_step()
+        self._workers = WorkerWatch(self.parts.manager, self._database, self._tell)
+        self._examiner = Examiner(self.run, self.config, self.parts.spec, store, self._database, self._tell)
+        self._evaluated_at = self._database.evaluated_step()
         self._autosave = Autosave(store, settings, self._capture, self._on_checkpoint)
         if found is not None:
             self._autosave.resumed_from(self._counters.update, found.path)
+
+    def _keep_settings(self, changes: Sequence[Change]) -> None:
+        """Keeps the settings of a run whose parts are all built and started. ``changes`` are told with the start."""
+        if run_config(self.run) != self.config:
+            self.run.change_config(self.config)
+        if self._new is not None:
+            self._new.keep()
+        first = self._counters.update + 1
+        rows = [
+            ChangeRow(first, time.time(), change.setting, shown(change.old), shown(change.new))
+            for change in changes
+        ]
+        self._notes += map(str, rows)
+        try:
+            self._database.add_changes(rows)
+        except RunDatabaseError as error:
+            self._notes.append(f"the changes are not kept: {error}")
 
     @property
     def pace(self) -> Pace:
@@ -138,19 +223,21 @@ class Trainer:
 
     def _turn(self) -> str:
         """Runs the loop and returns the outcome. If it stops between two updates, that state is saved."""
-        updates = self._regime.loop(self.parts, self.pace, self._counters)
         outcome = "finished"
         try:
             self._autosave.save(self._counters)  # from now on the run can be resumed
-            self._announce()
+            self._began = time.monotonic()
+            started = self._announce()
             if self.pace.is_over(self._counters) and self._is_evaluated():
                 self._tell(
-                    "the run has already ended; continue it with more --steps or --minutes, or start over with "
-                    "--restart"
+                    f"the run has already ended: it has {self._counters.transitions:,} transitions, and its length is "
+                    f"{started.length}; continue it with more --steps or --minutes, or start over with --restart"
                 )
                 return outcome
             if self._evaluation_is_due():  # the run was stopped in the middle of it
                 self._evaluate()
+            self._counters = replace(self._counters, seconds=self._seconds)
+            updates = self._regime.loop(self.parts, self.pace, self._counters)
             while not self._interruption.requested:
                 update = self._next(updates)
                 if update is None:
@@ -166,7 +253,7 @@ class Trainer:
             self._autosave.save(self._counters)
         return "interrupted" if self._interruption.requested else outcome
 
-    def _announce(self) -> None:
+    def _announce(self) -> Started:
         config = self._placed
         started = Started(
             run=self.run.path,
@@ -183,8 +270,11 @@ class Trainer:
         )
         for callback in self._callbacks:
             callback.on_start(started)
+        for note in self._notes:
+            self._tell(note)
         if idle := config.idle_hands():
             self._tell(idle)
+        return started
 
     def _tell_the_end(self, ended: Ended) -> None:
         for callback in self._callbacks:

@@ -86,6 +86,7 @@ def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint
             "buffer": buffer.document,
             "tables": tables,
             "games": games_digest(config),
+            "settings": config.model_dump(mode="json"),
         },
         config_digest=config_digest(config),
     )

@@ -1,0 +1,231 @@
+"""Settings of an existing run: which may change freely, which may change and are announced, and which never change.
+
+A run continues from a checkpoint, and the checkpoint holds the settings that it was trained with. ``check_changes``
+compares them with the wanted settings before anything is written. A setting that is in no table below never changes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from keisei.errors import RunSettingsError
+from keisei.parallel.config import PLACEMENT
+from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.directory import CONFIG, RunDirectory, config_digest
+from keisei.training.presets import run_config
+from keisei.training.settings import LENGTH, TrainConfig
+
+__all__ = ["RULES", "Change", "Rule", "check_changes", "check_same", "differences", "rule_of", "way_back"]
+
+
+class Rule(Enum):
+    """What may happen to a setting when a run is resumed."""
+
+    FREE = "free"
+    """It may change, and the experiment is the same: the placement, the length, evaluations, checkpoints."""
+    ANNOUNCED = "announced"
+    """It may change, since the checkpoint still fits. It changes what is learned, so the run tells and stores it."""
+    NEVER = "never"
+    """The checkpoint or its games would not fit any more."""
+
+
+WHOLE_SECTION = frozenset({"*"})
+
+RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
+    Rule.FREE: {
+        "parallel": PLACEMENT,
+        "evaluation": WHOLE_SECTION,
+        "run": frozenset(
+            {
+                *LENGTH, "learner_threads", "device", "checkpoint_minutes", "checkpoint_every", "keep",
+                "milestone_every", "stop_at",
+            }
+        ),
+    },
+    Rule.ANNOUNCED: {
+        "env": frozenset({"discount", "reward_structure"}),
+        "learner": frozenset(
+            {
+                "learning_rate", "schedule", "final_rate", "epochs", "minibatch_size", "parts", "clip", "value_clip",
+                "value_weight", "entropy_weight", "final_entropy_weight", "trace", "correction", "rho_clip",
+                "trace_clip", "normalise_advantages", "target_kl", "max_grad_norm",
+            }
+        ),
+        "parallel": frozenset(
+            {
+                "episodes_per_worker", "model_sync_interval", "worker_reset_interval", "compression_enabled",
+                "compression", "mode", "max_policy_lag", "inference", "inference_places", "temperature", "epsilon",
+                "seating", "table_overrides",
+            }
+        ),
+        "run": frozenset({"mixed_precision", "compile", "sync"}),
+    },
+    Rule.NEVER: {
+        "env": frozenset({"game", "options", "board_size"}),
+        "model": WHOLE_SECTION,
+        "learner": frozenset({"regime"}),
+        "parallel": frozenset({"tables", "games", "horizon"}),
+        "run": frozenset({"seed"}),
+    },
+}  # fmt: skip
+"""By rule and section: the names of the settings."""
+
+UNSET = "not set"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One setting with its old and its new value."""
+
+    setting: str
+    """Its name with its section, such as ``learner.learning_rate``."""
+    old: Any
+    new: Any
+    rule: Rule
+
+    def __str__(self) -> str:
+        return f"{self.setting} {shown(self.old)} → {shown(self.new)}"
+
+
+def rule_of(section: str, name: str) -> Rule:
+    """Gives the rule for a setting. A setting that nobody has sorted never changes."""
+    for rule, sections in RULES.items():
+        if {name, "*"} & sections.get(section, frozenset()):
+            return rule
+    return Rule.NEVER
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Mapping[str, Any]]) -> list[Change]:
+    """Gives the settings of ``new`` that differ from ``old``. What ``old`` does not name, since an older version of
+    Keisei has written it, has the default value."""
+    usual = TrainConfig().model_dump(mode="json")
+    return [
+        Change(path, before, after, rule_of(section, name))
+        for section, settings in new.items()
+        for name, value in settings.items()
+        for path, before, after in _different(
+            f"{section}.{name}", _value(old, section, name, _value(usual, section, name, UNSET)), value
+        )
+    ]
+
+
+def check_changes(run: RunDirectory, checkpoint: Checkpoint, config: TrainConfig) -> list[Change]:
+    """Gives the changes since a checkpoint that are to be announced. Raises ``RunSettingsError`` if a setting would
+    change that never may, or if the new length leaves nothing to train."""
+    changes = differences(_trained_with(run, checkpoint), config.model_dump(mode="json"))
+    misfits = _misfits(run, checkpoint)
+    if any(change in misfits for change in changes):
+        title = f"{run.path / CONFIG} does not fit the run's checkpoint of update {checkpoint.update}:"
+        raise RunSettingsError(_listed(title, misfits) + way_back(run, checkpoint).strip())
+    check_same(run, changes)
+    if any(change.setting in [f"run.{name}" for name in LENGTH] for change in changes):
+        _check_length(run, checkpoint, config)
+    return [change for change in changes if change.rule is Rule.ANNOUNCED]
+
+
+def check_same(run: RunDirectory, changes: Sequence[Change]) -> None:
+    """Refuses changes of settings that never change."""
+    refused = _never(changes)
+    if refused:
+        title = f"run {run.path} cannot change these settings, since its weights and games depend on them:"
+        raise RunSettingsError(
+            _listed(title, refused)
+            + f"Nothing was written. Leave them out to continue the run: keisei train {run.path}; or start a new run "
+            f"with them: --restart keeps the old one under another name, --name OTHER leaves it alone"
+        )
+
+
+def way_back(run: RunDirectory, checkpoint: Checkpoint) -> str:
+    """Says how a run gets back the settings that fit a checkpoint, if its config.yaml does not have them; else empty.
+    Older versions of Keisei wrote settings before they were checked."""
+    misfits = _misfits(run, checkpoint)
+    if not misfits:
+        return ""
+    trained = _trained_with(run, checkpoint)
+    for path in run.earlier_configs():
+        kept = _read(path)
+        if all(_value(kept, *_names(change)) == _value(trained, *_names(change)) for change in misfits):
+            return f" The settings that fit are kept in {path.name}; take them back: cp {path} {run.path / CONFIG}"
+    values = ", ".join(f"{change.setting}: {shown(change.old)}" for change in misfits)
+    return f" Write the values that fit into {run.path / CONFIG} again: {values}"
+
+
+def shown(value: object) -> str:
+    """Writes a value as ``--set`` takes it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _check_length(run: RunDirectory, checkpoint: Checkpoint, config: TrainConfig) -> None:
+    transitions, seconds = (float(checkpoint.counters.get(name, 0)) for name in ("transitions", "seconds"))
+    steps, minutes = config.run.steps, config.run.minutes
+    if steps is not None and transitions >= steps:
+        raise RunSettingsError(
+            f"run {run.path} has {transitions:,.0f} transitions already, so there is nothing to train up to "
+            f"{steps:,}. Nothing was written; give more than that, such as --steps {2 * int(transitions)}"
+        )
+    if minutes is not None and seconds >= 60 * minutes:
+        raise RunSettingsError(
+            f"run {run.path} has been trained for {seconds / 60:.1f} minutes already, so there is nothing to train up "
+            f"to {minutes:g}. Nothing was written; give more than that, such as --minutes {seconds / 30:.0f}"
+        )
+
+
+def _trained_with(run: RunDirectory, checkpoint: Checkpoint) -> Mapping[str, Any]:
+    """Gives the settings that a checkpoint was trained with. Older versions of Keisei saved their digest only; the file
+    of the run that has this digest is taken then, or config.yaml if there is none."""
+    settings = checkpoint.documents.get("settings")
+    if isinstance(settings, Mapping):
+        return settings
+    for path in run.earlier_configs():
+        if config_digest(config := _read(path)) == checkpoint.config_digest:
+            return config
+    return run_config(run).resolved().model_dump(mode="json")
+
+
+def _misfits(run: RunDirectory, checkpoint: Checkpoint) -> list[Change]:
+    """Gives the settings of config.yaml that do not fit a checkpoint."""
+    stored = run_config(run).model_dump(mode="json")
+    return _never(differences(_trained_with(run, checkpoint), stored))
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """Reads an earlier configuration; empty if it is damaged."""
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _never(changes: Sequence[Change]) -> list[Change]:
+    return [change for change in changes if change.rule is Rule.NEVER]
+
+
+def _listed(title: str, changes: Sequence[Change]) -> str:
+    return "\n".join([title, *(f"  {change}" for change in changes), ""])
+
+
+def _value(settings: Mapping[str, Any], section: str, name: str, missing: Any = None) -> Any:
+    of_section = settings.get(section)
+    return of_section.get(name, missing) if isinstance(of_section, Mapping) else missing
+
+
+def _names(change: Change) -> tuple[str, str]:
+    section, name = change.setting.split(".")[:2]
+    return section, name
+
+
+def _different(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Gives the values that differ, with their paths. It looks into tables, such as the options of a game."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys([*old, *new]):
+            yield from _different(f"{path}.{key}", old.get(key, UNSET), new.get(key, UNSET))
+    elif old != new:
+        yield path, old, new
