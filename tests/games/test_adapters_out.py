@@ -55,7 +55,7 @@ def first_legal(observations: Array, legal: BoolArray) -> Array:
 
 
 @quiet
-@pytest.mark.parametrize("name", ["tictactoe", "connect-four"])
+@pytest.mark.parametrize("name", ["tictactoe", "connect-four", "ludo"])
 def test_turn_based_games_pass_pettingzoos_tests(name: str) -> None:
     api_test(to_pettingzoo(name), num_cycles=60)
     seed_test(lambda: to_pettingzoo(name), num_cycles=60)
@@ -140,7 +140,7 @@ def test_resets_without_a_seed_give_new_games_and_with_one_the_same(duel: str) -
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-@pytest.mark.parametrize("name", ["tictactoe", "connect-four"])
+@pytest.mark.parametrize("name", ["tictactoe", "connect-four", "ludo"])
 def test_one_seat_passes_gymnasiums_check(name: str, seat: int) -> None:
     check_env(to_gymnasium(name, seat=seat), skip_render_check=True)
     check_env(to_gymnasium(name, seat=seat, opponent=first_legal), skip_render_check=True)
@@ -326,9 +326,21 @@ def test_a_batch_that_draws_nothing_is_described() -> None:
     assert env.render() == "tictactoe: the game is over"
 
 
-@pytest.mark.parametrize("name", ["tictactoe", "shogi"])
+@pytest.mark.parametrize("name", ["tictactoe", "shogi", "ludo"])
 def test_last_positions_are_kept_only_if_asked_for(name: str) -> None:
     game = make_game(name)
     assert isinstance(game, ShowsText)
     with pytest.raises(GameError, match=r"call keep_last_positions\(\) before the game ends"):
         game.last_text()
+
+
+def test_ludo_shows_the_position_in_which_all_tokens_of_the_winner_are_home() -> None:
+    env = to_pettingzoo("ludo")
+    env.reset(seed=3)
+    while env.agents and not any(env.terminations.values()):
+        observation = env.observe(env.agent_selection)
+        before = env.render()
+        env.step(int(np.flatnonzero(observation["action_mask"])[0]))
+    last = env.render()
+    assert last not in (before, make_game("ludo", seed=3).text())
+    assert max(env.rewards.values()) > 0

@@ -2,6 +2,7 @@
 
 from keisei.games.check import check_game
 from keisei.games.contract import FinalRows, Game, GameFactory, GameSpec, ObservationSpec, Rows, Step
+from keisei.games.heuristic import HasHeuristic
 from keisei.games.lookahead import LooksAhead
 from keisei.games.pictures import ShowsText
 from keisei.games.records import RecordedGame, RecordFormat
@@ -13,6 +14,7 @@ __all__ = [
     "Game",
     "GameFactory",
     "GameSpec",
+    "HasHeuristic",
     "LooksAhead",
     "ObservationSpec",
     "Outcome",

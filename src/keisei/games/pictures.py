@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from keisei.games.contract import Game
+from keisei.errors import GameError
+from keisei.games.contract import FinalRows, Game
 
-__all__ = ["ShowsText", "last_picture", "picture"]
+__all__ = ["LastPositions", "ShowsText", "last_picture", "picture"]
 
 
 @runtime_checkable
@@ -24,6 +25,29 @@ class ShowsText(Protocol):
     def last_text(self, game: int = 0) -> str:
         """Draws the last position of the game that ended last in this place."""
         ...
+
+
+class LastPositions:
+    """The packed last positions of finished games. Nothing is kept before ``keep`` is called."""
+
+    def __init__(self) -> None:
+        self._packed: dict[int, bytes] | None = None
+
+    def keep(self) -> None:
+        self._packed = {}
+
+    def note(self, final: FinalRows) -> None:
+        """Notes the games that ended in a step."""
+        if self._packed is not None:
+            packed = (row.tobytes() for row in final.packed)
+            self._packed.update(zip(final.game.tolist(), packed, strict=True))
+
+    def of(self, game: int) -> bytes:
+        if self._packed is None or game not in self._packed:
+            raise GameError(
+                f"no last position of game {game} is kept; call keep_last_positions() before the game ends"
+            )
+        return self._packed[game]
 
 
 def picture(game: Game, index: int = 0) -> str:

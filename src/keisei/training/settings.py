@@ -24,7 +24,7 @@ class EvaluationSettings(Settings):
     """Games in each match; an even number, since players change seats. In games of three seats and more it is rounded
     up, so that the learner has each seat equally often."""
     opponents: tuple[str, ...] = ("random",)
-    """Players that the learner plays against: random, greedy, search:DEPTH, a run or a checkpoint."""
+    """Players that the learner plays against: random, greedy, heuristic, search:DEPTH, a run or a checkpoint."""
     gate: Annotated[float, Field(ge=0.5, le=1)] = 0.55
     """The newest weights become ``best`` if they score at least this, and more than half, against the best so far. The
     score is the share of comparisons won: with the opponent in a game of two, with each seat of the opponent in

@@ -23,6 +23,7 @@ from keisei.games.contract import (
     action_array,
     out_array,
 )
+from keisei.games.pictures import LastPositions
 from keisei.games.saved import digest_of, unwrap, wrap
 from keisei.games.shogi import lookahead
 from keisei.games.shogi.board import Board
@@ -113,7 +114,7 @@ class ShogiGame:
         )
         self._none_final = _first(self._final, 0)
         self._digest = digest_of(self.spec, self.options.model_dump())
-        self._ended: dict[int, bytes] | None = None
+        self._last = LastPositions()
 
     def rows(self) -> Rows:
         batch = self.batch
@@ -177,9 +178,8 @@ class ShogiGame:
             action_array(chosen, batch, core.ACTIONS)  # says so where an action is out of range
             self._refuse(-1 - finished, int(chosen[-1 - finished]))
         final = _first(self._final, finished) if finished else self._none_final
-        if finished and self._ended is not None:
-            packed = (row.tobytes() for row in final.packed)
-            self._ended.update(zip(final.game.tolist(), packed, strict=True))
+        if finished:
+            self._last.note(final)
         return Step(rewards, terminated, truncated, ending, scores, plies, final)
 
     def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
@@ -194,14 +194,10 @@ class ShogiGame:
         return str(Board.from_packed(self.pack()[game].tobytes()))
 
     def keep_last_positions(self) -> None:
-        self._ended = {}
+        self._last.keep()
 
     def last_text(self, game: int = 0) -> str:
-        if self._ended is None or game not in self._ended:
-            raise GameError(
-                f"no last position of game {game} is kept; call keep_last_positions() before the game ends"
-            )
-        return str(Board.from_packed(self._ended[game]))
+        return str(Board.from_packed(self._last.of(game)))
 
     def save(self) -> bytes:
         return wrap(self._digest, self._core.save())
