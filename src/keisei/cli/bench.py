@@ -69,6 +69,13 @@ def training(rounds: Rounds = 3, as_json: Json = False) -> None:
 
 
 @app.command()
+def dqn(rounds: Rounds = 3, as_json: Json = False) -> None:
+    """Compare DQN in one process and with workers, at equal gradient steps for each transition."""
+    measured = _benchmark("dqn")
+    measured.run(measured.Settings(rounds=rounds), as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def search(rounds: Rounds = 3, as_json: Json = False) -> None:
     """Measure how long the players greedy and search:DEPTH take for a move of Shogi."""
     _benchmark("search").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))

@@ -112,8 +112,10 @@ def _learning(update: Update, history: RunHistory) -> list[str]:
 
 def length(started: Started) -> str:
     """Gives the length of a run in words."""
-    steps = [] if started.steps is None else [f"{started.steps:,} steps"]
-    return " or ".join(steps + ([] if started.minutes is None else [f"{started.minutes:g} minutes"]))
+    steps = "" if started.steps is None else f"{started.steps:,} steps"
+    minutes = "" if started.minutes is None else f"{started.minutes:g} minutes"
+    episodes = "" if started.episodes is None else f"{started.episodes:,} games"
+    return " or ".join(filter(None, [steps, minutes, episodes]))
 
 
 def describe(started: Started) -> str:

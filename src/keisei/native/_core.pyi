@@ -120,11 +120,11 @@ def sample(
     legal: NDArray[np.bool_],
     uniforms: NDArray[np.float64],
     temperature: float,
-    epsilon: float,
+    epsilons: NDArray[np.float32],
     actions: NDArray[np.int32],
     log_probs: NDArray[np.float32],
 ) -> int:
-    """Draw a legal action for each row. Gives -1; or, for the first row that nothing can be drawn from, twice
+    """Draw a legal action for each row, with an epsilon each. Gives -1; or, for the first row that nothing can be drawn from, twice
     its index, and one more where its logits are not finite (rather than no action being legal)."""
 
 def row_uniforms(

@@ -78,7 +78,6 @@ class PlayParts:
         inference = None
         if plan.central and model is not None and weights is not None:
             inference = CentralInference(model, weights.version, game, plan, arena, config.inference_places)
-            inference.take(model, weights.version, (config.temperature, config.epsilon))
         supervisor = Supervisor(
             tables, arena, stock, communicator, deliveries, inference, timeline, config.max_failures
         )

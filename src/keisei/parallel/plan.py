@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from keisei.config import Settings
+from keisei.games.contract import FloatArray
 from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
+from keisei.policies.behaviour import PlaySettings, epsilon_of_games
 from keisei.policies.networks import ModelConfig
 from keisei.policies.seating import Seating
 
@@ -20,6 +24,7 @@ class WorkerPlan(Settings):
     model: ModelConfig | None
     """None means random play."""
     seed: int
+    tables: int
     games: int
     """How many games a table has."""
     horizon: int
@@ -38,6 +43,7 @@ class WorkerPlan(Settings):
             env=env,
             model=model,
             seed=seed,
+            tables=config.table_count,
             games=config.games,
             horizon=config.horizon,
             seating=config.seating,
@@ -57,3 +63,16 @@ class WorkerPlan(Settings):
 
     def override_of(self, table: int) -> TableOverride:
         return self.overrides.get(table, TableOverride())
+
+    def temperature_of(self, table: int, settings: PlaySettings) -> float:
+        """Gives the temperature of the learner at a table."""
+        own = self.override_of(table).temperature
+        return settings.temperature if own is None else own
+
+    def epsilon_of(self, table: int, settings: PlaySettings) -> float | FloatArray:
+        """Gives the epsilon of the learner at a table: one number, or one for each game."""
+        own = self.override_of(table).epsilon
+        if own is not None:
+            return own
+        games = np.arange(self.games, dtype=np.int32) + np.int32(self.first_game(table))
+        return epsilon_of_games(settings.epsilon, settings.spread, games, self.tables * self.games)

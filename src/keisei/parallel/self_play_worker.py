@@ -16,6 +16,7 @@ from keisei.parallel.messages import PIECE_BYTES, THROUGH_PIPE, Order, OrderKind
 from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.table_in_hand import TableInHand
+from keisei.policies.behaviour import PlaySettings
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.random_policy import RandomPolicy
 from keisei.policies.registry import seated_policies
@@ -54,7 +55,7 @@ class SelfPlayWorker:
         self._control = arena.control(plan.worker)
         self._tables: dict[int, TableInHand] = {}
         self._version = 0
-        self._behaviour = (1.0, 0.0)
+        self._behaviour = PlaySettings()
         self._network = self._build_network()
         self._idle_since = time.monotonic()
 
@@ -84,7 +85,7 @@ class SelfPlayWorker:
         slab = self._arena.slab(order.slab)
         self._take_behaviour(order.version)
         hand = self._take_up(order)
-        hand.behave(*self._behaviour)
+        hand.behave(self._behaviour)
         timing = hand.play(
             slab,
             self._version,

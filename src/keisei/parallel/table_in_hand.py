@@ -15,6 +15,7 @@ from keisei.experience.slab import Slab
 from keisei.games.contract import FinalRows, IntArray, Rows, Step
 from keisei.games.randomness import keyed_word
 from keisei.parallel.plan import WorkerPlan
+from keisei.policies.behaviour import PlaySettings
 from keisei.policies.contract import Decision, Policy, Situation
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
@@ -46,11 +47,10 @@ class TableInHand:
         self.next_sequence = -1
         """The sequence number of the slab that these games are ready for. A worker checks it before it continues
         them."""
-        self._plan = plan
+        self._plan, self._table = plan, table
         self._first_game = plan.first_game(table)
-        override = plan.override_of(table)
-        self._override = override
-        self._seating = plan.seating if override.seating is None else override.seating
+        own_seating = plan.override_of(table).seating
+        self._seating = plan.seating if own_seating is None else own_seating
         seed = plan.seed if epoch == 0 else keyed_word(plan.seed, epoch) >> 1
         self._game = plan.env.make(batch=plan.games, seed=seed, first_game=self._first_game)
         spec = self._game.spec
@@ -70,12 +70,11 @@ class TableInHand:
     def save(self) -> bytes:
         return self._game.save()
 
-    def behave(self, temperature: float, epsilon: float) -> None:
-        """Sets the temperature and epsilon of the learner, unless this table has its own."""
+    def behave(self, settings: PlaySettings) -> None:
+        """Sets how freely the learner plays, unless this table has settings of its own."""
         if isinstance(self._learner, NeuralPolicy):
-            own = self._override
-            self._learner.temperature = temperature if own.temperature is None else own.temperature
-            self._learner.epsilon = epsilon if own.epsilon is None else own.epsilon
+            self._learner.temperature = self._plan.temperature_of(self._table, settings)
+            self._learner.epsilon = self._plan.epsilon_of(self._table, settings)
 
     def play(self, slab: Slab, version: int, tick: Callable[[], None], ask: Callable[[int], None]) -> Timing:
         """Plays one slab; each step advances all games. With central inference, ``ask`` lets the manager decide a

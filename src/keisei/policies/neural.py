@@ -26,8 +26,13 @@ class NeuralPolicy:
     """
 
     def __init__(
-        self, network: ActorCritic, spec: GameSpec, temperature: float = 1.0, epsilon: float = 0.0
+        self,
+        network: ActorCritic,
+        spec: GameSpec,
+        temperature: float = 1.0,
+        epsilon: float | FloatArray = 0.0,
     ) -> None:
+        """``epsilon`` is one number, or one for each game of the batch."""
         check_exploration(temperature, epsilon)
         self.network = network.eval()
         self.spec = spec
@@ -38,18 +43,25 @@ class NeuralPolicy:
         observations, legal = situation.observations, situation.legal
         if selected is not None:
             observations, legal = observations[selected], legal[selected]
-        return self.decide(observations, legal, row_uniforms(situation, selected))
+        epsilon = self.epsilon
+        if isinstance(epsilon, np.ndarray):
+            game = situation.rows.game
+            epsilon = epsilon[game if selected is None else game[selected]]
+        return self.decide(observations, legal, row_uniforms(situation, selected), epsilon)
 
-    def decide(self, observations: Array, legal: BoolArray, uniforms: Array) -> Decision:
-        """Decides for any rows, with one random number in [0, 1) for each."""
+    def decide(
+        self, observations: Array, legal: BoolArray, uniforms: Array, epsilon: float | FloatArray
+    ) -> Decision:
+        """Decides for any rows, with one random number in [0, 1) and one epsilon for each."""
         listed = legal_actions(legal)
         logits, values = self._forward(observations, listed)
-        places, log_probs = sample(logits, listed >= 0, uniforms, self.temperature, self.epsilon)
+        places, log_probs = sample(logits, listed >= 0, uniforms, self.temperature, epsilon)
         actions: IntArray = np.take_along_axis(listed, places[:, None], axis=1).squeeze(1)
         return Decision(actions, log_probs, _as_array(values))
 
     def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
-        return _as_array(self._forward(observations)[1])
+        listed = legal_actions(legal) if self.network.meaning == "q" else None
+        return _as_array(self._forward(observations, listed)[1])
 
     def _forward(self, observations: Array, actions: IntArray | None = None) -> tuple[Tensor, Tensor]:
         """Gives the logits of these actions (of all by default), and values."""

@@ -31,7 +31,8 @@ from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
-from keisei.training.settings import EvaluationSettings, RunSettings, SelfPlaySettings, TrainConfig
+from keisei.training.learner_settings import SelfPlaySettings
+from keisei.training.settings import EvaluationSettings, RunSettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
 __all__ = ["TrainedRun", "TrainingReport", "small_config", "verify_training"]
@@ -121,7 +122,13 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
             f"sync and scaling fixed does a run come to the same weights twice; set them so"
         )
     run = config.run.model_copy(
-        update={"steps": updates * config.rollout, "minutes": None, "stop_at": {}, "checkpoint_every": 1}
+        update={
+            "steps": updates * config.rollout,
+            "minutes": None,
+            "episodes": None,
+            "stop_at": {},
+            "checkpoint_every": 1,
+        }
     )
     evaluation = EvaluationSettings(every=0, opponents=())
     return config.model_copy(update={"run": run, "evaluation": evaluation}).resolved()

@@ -19,6 +19,8 @@ def _named(name: str, meaning: str) -> str:
 GAME_LENGTH = _named("rollout/ep_len_mean", "plies of a game")
 GAME_REWARD = _named("rollout/ep_rew_mean", "reward of a game, for the seat that moves first")
 
+EPSILON = _named("rollout/exploration_rate", "share of random decisions")
+
 LOSS = _named("train/loss", "the sum that is minimised")
 POLICY_LOSS = _named("train/policy_gradient_loss", "its part for the policy")
 VALUE_LOSS = _named("train/value_loss", "its part for the values")
@@ -28,6 +30,8 @@ CLIP_FRACTION = _named("train/clip_fraction", "share of decisions whose probabil
 EXPLAINED_VARIANCE = _named(
     "train/explained_variance", "share of the returns' variance that the values predict"
 )
+Q_MEAN = _named("train/q_mean", "mean value of the actions in a minibatch")
+TD_ERROR = _named("train/td_error", "mean distance of these values from their targets")
 LEARNING_RATE = _named("train/learning_rate", "step size of the optimiser")
 GRADIENT_STEPS = _named("train/gradient_steps", "steps of the optimiser in the update")
 UPDATES = _named("train/n_updates", "updates so far")

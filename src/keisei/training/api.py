@@ -101,7 +101,7 @@ def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | No
         target.model_dump(mode="json", exclude_unset=True) if isinstance(target, TrainConfig) else target
     )
     config = parse_settings(TrainConfig, settings)
-    return Source(name or f"{config.env.game}-ppo", settings, "settings")
+    return Source(name or f"{config.env.game}-{config.learner.algorithm}", settings, "settings")
 
 
 def _begin_anew(

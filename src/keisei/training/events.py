@@ -49,6 +49,8 @@ class Started:
     """``sync`` or ``async``."""
     counters: Counters = Counters()
     """Where it continues from; all zero for a new run."""
+    episodes: int | None = None
+    """Games of the whole run; None if their number does not end it."""
 
 
 @dataclass(frozen=True, slots=True)

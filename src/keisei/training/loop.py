@@ -20,7 +20,7 @@ from keisei.parallel.timeline import Timeline
 from keisei.training.events import CollectionSummary, Counters, GameSummary, Update
 from keisei.training.publishing import Publisher
 
-__all__ = ["Laps", "Pace", "Parts", "collect", "summarise", "told", "utilisation"]
+__all__ = ["Laps", "Pace", "Parts", "collect", "counted", "summarise", "told", "utilisation"]
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,16 @@ class Pace:
     steps: float = math.inf
     seconds: float = math.inf
     clock: Callable[[], float] = time.monotonic
+    games: float = math.inf
 
     def progress(self, counters: Counters) -> float:
-        """Gives the share of the run that is done, by transitions or by the clock, whichever is more."""
-        return min(1.0, max(counters.transitions / self.steps, counters.seconds / self.seconds))
+        """Gives the share of the run that is done, by transitions, the clock or games, whichever is most."""
+        done = (
+            counters.transitions / self.steps,
+            counters.seconds / self.seconds,
+            counters.games / self.games,
+        )
+        return min(1.0, max(done))
 
     def is_over(self, counters: Counters) -> bool:
         return self.progress(counters) >= 1.0
@@ -90,6 +96,17 @@ def collect(parts: Parts) -> tuple[Experiences, GameSummary, CollectionSummary]:
     return experiences, summarise(experiences, parts.spec), collection
 
 
+def counted(before: Counters, games: GameSummary, collection: CollectionSummary, seconds: float) -> Counters:
+    """Gives the counters after an update."""
+    return replace(
+        before,
+        update=before.update + 1,
+        transitions=before.transitions + collection.transitions,
+        games=before.games + games.games,
+        seconds=seconds,
+    )
+
+
 def told(
     before: Counters,
     pace: Pace,
@@ -100,13 +117,7 @@ def told(
     laps: Laps,
 ) -> Update:
     """Makes the event of one update."""
-    counters = replace(
-        before,
-        update=before.update + 1,
-        transitions=before.transitions + collection.transitions,
-        games=before.games + games.games,
-        seconds=seconds,
-    )
+    counters = counted(before, games, collection, seconds)
     return Update(
         counters,
         pace.progress(counters),

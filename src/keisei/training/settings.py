@@ -11,11 +11,11 @@ from keisei.config import Settings
 from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec
 from keisei.learners.parts import fitting_parts
-from keisei.learners.ppo_config import PPOConfig
 from keisei.machine.cores import usable_cores
 from keisei.parallel.config import PLACEMENT as PLAY_PLACEMENT
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.policies.networks import ModelConfig
+from keisei.training.learner_settings import LearnerSettings, SelfPlaySettings
 
 
 class EvaluationSettings(Settings):
@@ -45,6 +45,8 @@ class RunSettings(Settings):
     minutes: Annotated[float, Field(gt=0)] | None = None
     """Minutes of training after which the run stops; null sets no limit. Schedules follow the clock or the
     transitions, whichever is further along. A run that the clock ends cannot be repeated exactly."""
+    episodes: Annotated[int, Field(ge=1)] | None = None
+    """Games to finish, after which the run stops; null sets no limit. Schedules follow what is furthest along."""
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     """The seed of all randomness: games, actions, first weights and the order of minibatches."""
     learner_threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
@@ -71,13 +73,6 @@ class RunSettings(Settings):
     """Stop when an evaluation against an opponent reaches this score, such as ``{random: 0.99}``."""
 
 
-class SelfPlaySettings(PPOConfig):
-    """The self-play regime: the learner plays all seats and learns by PPO."""
-
-    regime: Literal["self-play"] = "self-play"
-    """The kind of training. Each regime has its own settings."""
-
-
 PLACEMENT = {"parallel": PLAY_PLACEMENT, "run": frozenset({"learner_threads", "device"})}
 """By section: the settings that say where a run is trained, not what it learns. They may change whenever the run is
 resumed, and ``auto`` is replaced by numbers at each start."""
@@ -90,7 +85,7 @@ class TrainConfig(Settings):
 
     env: EnvConfig = EnvConfig()
     model: ModelConfig = ModelConfig()
-    learner: SelfPlaySettings = SelfPlaySettings()
+    learner: LearnerSettings = SelfPlaySettings()
     parallel: ParallelConfig = ParallelConfig()
     evaluation: EvaluationSettings = EvaluationSettings()
     run: RunSettings = RunSettings()
@@ -105,14 +100,12 @@ class TrainConfig(Settings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> TrainConfig:
-        if self.run.steps is None and self.run.minutes is None:
-            raise ValueError("run.steps and run.minutes are both null: say how long the run is to last")
-        if self.learner.minibatch_size > self.rollout:
+        if self.run.steps is None and self.run.minutes is None and self.run.episodes is None:
             raise ValueError(
-                f"learner.minibatch_size = {self.learner.minibatch_size} is more than the {self.rollout} decisions of "
-                f"an update (parallel.tables x games x horizon = {self._tables} x {self.parallel.games} x "
-                f"{self.parallel.horizon}); make it smaller"
+                "run.steps and run.minutes are both null, and so is run.episodes: say how long the run is to last"
             )
+        self.learner.outputs(self.model)
+        self.learner.check(self.parallel, self.rollout)
         unmet = set(self.run.stop_at) - set(self.evaluation.opponents)
         if unmet:
             raise ValueError(
@@ -139,7 +132,8 @@ class TrainConfig(Settings):
         settings, so they are the same on every machine."""
         spec = self.env.make(batch=1, seed=0).spec
         self._check_exam(spec)
-        model = self.model.resolved(spec)
+        outputs = self.learner.outputs(self.model)
+        model = self.model.model_copy(update={"outputs": outputs}).resolved(spec)
         parts = self.learner.parts
         if parts == "auto":
             parts = fitting_parts(model, spec, self.learner.minibatch_size)

@@ -30,7 +30,7 @@ from keisei.training.interruption import Interruption, UpdateAbandoned
 from keisei.training.loop import Pace, Parts
 from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
-from keisei.training.wiring import capture, connect, counters_of
+from keisei.training.wiring import capture, connect, counters_of, pace_of
 from keisei.training.worker_events import WorkerWatch
 
 __all__ = ["TrainResult", "Trainer"]
@@ -130,8 +130,7 @@ class Trainer:
 
     @property
     def pace(self) -> Pace:
-        steps, minutes = self.config.run.steps, self.config.run.minutes
-        return Pace(math.inf if steps is None else steps, math.inf if minutes is None else 60 * minutes)
+        return pace_of(self.config)
 
     def _turn(self) -> str:
         """Runs the loop and returns the outcome. If it stops between two updates, that state is saved."""
@@ -177,6 +176,7 @@ class Trainer:
             minutes=config.run.minutes,
             mode=config.parallel.mode,
             counters=self._counters,
+            episodes=config.run.episodes,
         )
         for callback in self._callbacks:
             callback.on_start(started)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import asdict
 
 import torch
@@ -17,7 +18,7 @@ from keisei.runs.directory import config_digest
 from keisei.runs.json_values import Json
 from keisei.runs.state_tensors import load_random, random_tensors
 from keisei.training.events import Counters
-from keisei.training.loop import Parts
+from keisei.training.loop import Pace, Parts
 from keisei.training.publishing import Publisher
 from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
@@ -35,15 +36,21 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
     game = config.env.make(batch=1, seed=0)
     learner = regime.build_learner(config, game, choose_device(config.run.device))
     buffer = regime.build_buffer(config, game.spec, learner)
-    version = 1
+    version, counters = 1, Counters()
     if checkpoint is not None:
         learner.restore(State(checkpoint.tensors, checkpoint.documents.get("learner")))
         load_random(checkpoint.tensors.get("random", {}))
-        version = int(checkpoint.counters.get("version", 1))
-    network = learner.behaviour(0.0).network
-    assert isinstance(network, ActorCritic)
+        version, counters = int(checkpoint.counters.get("version", 1)), counters_of(checkpoint)
+    behaviour = learner.behaviour(pace_of(config).progress(counters))
+    assert isinstance(behaviour.network, ActorCritic)
     manager = ParallelManager(
-        config.env, config.model, config.parallel, model=network, seed=config.run.seed, first_version=version
+        config.env,
+        config.model,
+        config.parallel,
+        model=behaviour.network,
+        seed=config.run.seed,
+        first_version=version,
+        first_settings=behaviour.settings,
     )
     snapshots = () if checkpoint is None else _table_snapshots(checkpoint, config)
     if checkpoint is not None and snapshots:
@@ -67,6 +74,16 @@ def choose_device(wanted: str) -> torch.device:
             f"run.device = {wanted!r}: there is no such device here ({reason}); take cpu or auto"
         ) from error
     return device
+
+
+def pace_of(config: TrainConfig) -> Pace:
+    """Gives the length of a run. What is null sets no limit."""
+    steps, minutes, games = config.run.steps, config.run.minutes, config.run.episodes
+    return Pace(
+        steps=math.inf if steps is None else steps,
+        seconds=math.inf if minutes is None else 60 * minutes,
+        games=math.inf if games is None else games,
+    )
 
 
 def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint:
