@@ -20,7 +20,7 @@ from keisei.parallel.timeline import Timeline
 from keisei.training.events import CollectionSummary, Counters, GameSummary, Update
 from keisei.training.publishing import Publisher
 
-__all__ = ["Laps", "Pace", "Parts", "collect", "summarise", "told", "utilisation"]
+__all__ = ["Laps", "Pace", "Parts", "collect", "hand_over", "summarise", "told", "utilisation"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,13 @@ def collect(parts: Parts) -> tuple[Experiences, GameSummary, CollectionSummary]:
         dropped=after.drops.lagging,
     )
     return experiences, summarise(experiences, parts.spec), collection
+
+
+def hand_over(parts: Parts, experiences: Experiences) -> None:
+    """Gives experience to the buffer, and all slabs that it does not keep back to the workers."""
+    leases = parts.buffer.take(experiences.slabs)
+    parts.manager.end_leases(leases.ended)
+    parts.manager.release_experiences(keep=leases.kept)
 
 
 def told(

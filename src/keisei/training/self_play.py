@@ -22,7 +22,7 @@ from keisei.policies.neural import NeuralPolicy
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.state_tensors import load_model
 from keisei.training.events import Counters, Update
-from keisei.training.loop import Laps, Pace, Parts, collect, told
+from keisei.training.loop import Laps, Pace, Parts, collect, hand_over, told
 from keisei.training.regimes import Regime
 from keisei.training.settings import TrainConfig
 
@@ -36,8 +36,7 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
         progress = pace.progress(counters)
         experiences, games, collection = collect(parts)
         laps = Laps(parts.manager.timeline)
-        leases = parts.buffer.take(experiences.slabs)
-        parts.manager.release_experiences(keep=leases)
+        hand_over(parts, experiences)
         laps.lap("prepare")
         report = parts.learner.learn(parts.buffer.view(), progress) if parts.buffer.due() else NOTHING_LEARNED
         laps.lap("learn")
