@@ -13,6 +13,7 @@
 #include "batch.h"
 #include "gather.h"
 #include "randomness.h"
+#include "replay_bindings.h"
 #include "sampling.h"
 #include "search.h"
 
@@ -507,6 +508,7 @@ NB_MODULE(KEISEI_MODULE, m) {
     bind_position(m);
     bind_batch(m);
     bind_gather(m);
+    bind_replay(m);
     m.def("expand", &expand, "packed"_a, "max_plies"_a, "observations"_a.none(), "legal"_a.none());
     m.def("sample", &sample, "logits"_a, "legal"_a, "uniforms"_a, "temperature"_a, "epsilons"_a, "actions"_a,
           "log_probs"_a);

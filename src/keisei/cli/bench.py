@@ -76,6 +76,18 @@ def dqn(rounds: Rounds = 3, as_json: Json = False) -> None:
 
 
 @app.command()
+def replay(
+    rounds: Rounds = 5,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts.")] = 0.5,
+    as_json: Json = False,
+) -> None:
+    """Measure how fast a replay takes and gives decisions, and their bytes, beside SB3, TorchRL and cpprb."""
+    replaying = _benchmark("replay")
+    settings = replaying.Settings(rounds=rounds, seconds=seconds)
+    replaying.run(settings, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def search(rounds: Rounds = 3, as_json: Json = False) -> None:
     """Measure how long the players greedy and search:DEPTH take for a move of Shogi."""
     _benchmark("search").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))

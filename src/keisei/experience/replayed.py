@@ -41,8 +41,9 @@ class ReplayView(Protocol):
         """The gradient steps that are due now."""
         ...
 
-    def sample(self, size: int, seed: int, key: int) -> ReplaySample:
-        """Draws decisions with randomness keyed by (seed, key). The same replay and key give the same sample."""
+    def sample(self, size: int, seed: int, key: int, progress: float = 1.0) -> ReplaySample:
+        """Draws decisions with randomness keyed by (seed, key). The same replay and key give the same sample.
+        ``progress``, 0 … 1, is the share of the run that is done, for the schedule of importance weights."""
         ...
 
     def update_priorities(self, sample: ReplaySample, errors: FloatArray) -> None:

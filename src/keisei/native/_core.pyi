@@ -193,4 +193,87 @@ def score(
 ) -> None:
     """``weight[a] · features[row] + bias[a]`` for each action a of ``actions`` [rows, k]; 0 where it is negative."""
 
+class ReplaySlabs:
+    """The slabs of a replay: their sizes, and how their decisions are credited.
+
+    A *place* is a decision: slab * steps * slots + step * slots + slot. A *position* is what a seat saw. A slab has
+    (2 * steps + 1) * slots of them: at its decisions, at its end, and the last ones of truncated games.
+    """
+
+    def __init__(
+        self,
+        slabs: int,
+        steps: int,
+        games: int,
+        seats: int,
+        simultaneous: bool,
+        packed_bytes: int,
+        n_step: int,
+        discount: float,
+        owner: int,
+        one_chain: bool,
+    ) -> None:
+        """With ``one_chain``, the decisions of both seats of a game make one chain; else each seat has its own."""
+    def follow(
+        self,
+        slab: int,
+        acting: NDArray[np.bool_],
+        seat: NDArray[np.int8],
+        owner: NDArray[np.int16],
+        reward: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        final_seat: NDArray[np.int8],
+        open_count: NDArray[np.int32],
+        open_place: NDArray[np.int32],
+        open_seat: NDArray[np.int32],
+        open_earned: NDArray[np.float64],
+        open_factor: NDArray[np.float64],
+        rewards: NDArray[np.float32],
+        discounts: NDArray[np.float32],
+        next_positions: NDArray[np.int32],
+        closed: NDArray[np.int32],
+    ) -> int:
+        """Follows the games of a table through one slab. Closes the decisions whose outcome it tells, writes their
+        ``rewards``, ``discounts`` and ``next_positions`` (-1: none) by place, and lists them in ``closed``; gives how
+        many. The others stay open: ``open_count`` [chains] of them, oldest first, in arrays of [chains, n_step]."""
+    def gather(
+        self,
+        addresses: NDArray[np.uint64],
+        rewards: NDArray[np.float32],
+        discounts: NDArray[np.float32],
+        next_positions: NDArray[np.int32],
+        places: NDArray[np.int32],
+        packed_out: NDArray[np.uint8],
+        next_out: NDArray[np.uint8],
+        action_out: NDArray[np.int32],
+        reward_out: NDArray[np.float32],
+        discount_out: NDArray[np.float32],
+    ) -> None:
+        """Copies the decisions at some places. ``addresses`` [3, slabs] tell where each slab has its packed rows, its
+        last positions and its actions; 0 where there is no slab."""
+    def draw(
+        self,
+        seed: int,
+        key: int,
+        counts: NDArray[np.int32],
+        listed: NDArray[np.int32],
+        out: NDArray[np.int32],
+    ) -> None:
+        """Draws places with equal chances from the first ``counts`` of each slab in ``listed`` [slabs, places]. Draw i
+        is keyed by (seed, key, i)."""
+
+class SumTree:
+    """Priorities of places, and their sums. A place is drawn with a chance proportional to its priority."""
+
+    def __init__(self, places: int) -> None: ...
+    @property
+    def total(self) -> float: ...
+    @property
+    def nbytes(self) -> int: ...
+    def set(self, places: NDArray[np.int32], priorities: NDArray[np.float32]) -> None: ...
+    def get(self, places: NDArray[np.int32], out: NDArray[np.float32]) -> None: ...
+    def draw(self, seed: int, key: int, out: NDArray[np.int32]) -> None:
+        """Draws one place from each of len(out) equal shares of the total. Draw i is keyed by (seed, key, i)."""
+
 def cpu_features() -> list[str]: ...

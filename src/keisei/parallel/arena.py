@@ -13,7 +13,7 @@ from typing import Any
 from keisei.errors import SharedMemoryError
 from keisei.experience.memory import SharedBlock, aligned
 from keisei.experience.schema import SlabShape, bytes_per_transition
-from keisei.experience.slab import Slab, slab_layout
+from keisei.experience.slab import Slab, common_bytes, slab_layout
 from keisei.games.contract import Array
 from keisei.machine.memory import free_memory
 from keisei.parallel.config import MAX_WORKERS
@@ -58,8 +58,8 @@ def demand_memory(shape: SlabShape, slabs: int) -> None:
     if free is not None and needed > free:
         raise SharedMemoryError(
             f"{slabs} slabs of {shape.steps} steps x {shape.games} games take {needed / 2**20:,.0f} MB, and "
-            f"{free / 2**20:,.0f} MB are left; fewer tables, fewer games, a shorter horizon or a smaller queue_maxsize "
-            f"take less"
+            f"{free / 2**20:,.0f} MB are left; fewer tables, fewer games, a shorter horizon, a smaller queue_maxsize "
+            f"or a smaller replay take less"
         )
 
 
@@ -84,6 +84,13 @@ class Arena:
             offset = self._first_slab + index * self.size.slab_bytes
             self._slabs[index] = Slab(self.size.shape, self._block, offset)
         return self._slabs[index]
+
+    def reserve(self, slabs: int) -> None:
+        """Takes the memory of the first slabs now, except that of fields which only a few transitions have. A buffer
+        that keeps slabs fills them for hours, and must not run out of memory then."""
+        for index in range(slabs):
+            start = self._first_slab + index * self.size.slab_bytes
+            self._block.reserve(start, common_bytes(self.size.shape))
 
     def control(self, worker: int) -> Array:
         """[2]: the worker's step count, which shows whether it hangs, and a flag that asks it to stop."""

@@ -19,7 +19,7 @@ from torch import nn
 
 from keisei.config import parse_settings
 from keisei.errors import ParallelError, SharedMemoryError, WorkerStartError
-from keisei.experience.collected import Experiences, Lease
+from keisei.experience.collected import Experiences, Lease, LentSlab
 from keisei.experience.schema import bytes_per_transition
 from keisei.games.registry import portable_name
 from keisei.parallel.arena import Arena, ArenaSize
@@ -383,6 +383,10 @@ class ParallelManager:
         self._parts.deliveries.release(keep)
         if self.config.mode == "async":
             self._parts.collector.play_on()
+
+    def lend_slabs(self, count: int) -> Sequence[LentSlab]:
+        """Gives empty slabs under leases to a buffer that restores what it had kept."""
+        return self._parts.deliveries.lend(count)
 
     def end_leases(self, leases: Iterable[Lease]) -> None:
         """Takes back slabs that a buffer no longer needs."""

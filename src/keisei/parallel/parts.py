@@ -58,8 +58,11 @@ class PlayParts:
         reserve = count * config.queue_maxsize if config.backend == "thread" else 0
         shape = SlabShape.of(game.spec, config.horizon, config.games)
         # In synchronous mode, each table uses one slab at a time.
-        demand_memory(shape, leased_slabs + count * (config.queue_maxsize if config.mode == "async" else 1))
+        in_use = leased_slabs + count * (config.queue_maxsize if config.mode == "async" else 1)
+        demand_memory(shape, in_use)
         arena = Arena(ArenaSize.of(shape, slabs + reserve, Stock.slots(slabs, reserve, count)))
+        if leased_slabs:
+            arena.reserve(in_use)  # slabs that are given back are the first to be used again
         stock = Stock(slabs, reserve, count)
         tables = [Table(number, config.games, plan.seed) for number in range(count)]
         deliveries = Deliveries(

@@ -20,7 +20,7 @@ from keisei.parallel.timeline import Timeline
 from keisei.training.events import CollectionSummary, Counters, GameSummary, Update
 from keisei.training.publishing import Publisher
 
-__all__ = ["Laps", "Pace", "Parts", "collect", "counted", "summarise", "told", "utilisation"]
+__all__ = ["Laps", "Pace", "Parts", "collect", "counted", "hand_over", "summarise", "told", "utilisation"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,13 @@ def counted(before: Counters, games: GameSummary, collection: CollectionSummary,
         games=before.games + games.games,
         seconds=seconds,
     )
+
+
+def hand_over(parts: Parts, experiences: Experiences) -> None:
+    """Gives experience to the buffer, and all slabs that it does not keep back to the workers."""
+    leases = parts.buffer.take(experiences.slabs)
+    parts.manager.end_leases(leases.ended)
+    parts.manager.release_experiences(keep=leases.kept)
 
 
 def told(

@@ -19,7 +19,7 @@ from keisei.learners.ppo import PPO
 from keisei.policies.networks import build_network
 from keisei.training.events import Counters, Update
 from keisei.training.learner_settings import SelfPlaySettings
-from keisei.training.loop import Laps, Pace, Parts, collect, told
+from keisei.training.loop import Laps, Pace, Parts, collect, hand_over, told
 from keisei.training.regimes import Regime
 from keisei.training.settings import TrainConfig
 from keisei.training.trained_policies import current_policy, saved_policy
@@ -34,8 +34,7 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
         progress = pace.progress(counters)
         experiences, games, collection = collect(parts)
         laps = Laps(parts.manager.timeline)
-        leases = parts.buffer.take(experiences.slabs)
-        parts.manager.release_experiences(keep=leases)
+        hand_over(parts, experiences)
         laps.lap("prepare")
         report = parts.learner.learn(parts.buffer.view(), progress) if parts.buffer.due() else NOTHING_LEARNED
         laps.lap("learn")

@@ -51,10 +51,13 @@ def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
         seed=config.run.seed,
         first_version=version,
         first_settings=behaviour.settings,
+        # Copies are not leased, so the arena needs no room for them.
+        leased_slabs=buffer.most_leases if config.parallel.use_shared_memory else 0,
     )
     snapshots = () if checkpoint is None else _table_snapshots(checkpoint, config)
     if checkpoint is not None and snapshots:
-        buffer.restore(State(checkpoint.tensors, checkpoint.documents.get("buffer")))
+        state = State(checkpoint.tensors, checkpoint.documents.get("buffer"), checkpoint.pieces)
+        buffer.restore(state, manager.lend_slabs)
     manager.start_workers(snapshots)
     publisher = Publisher(manager, config.run.sync if config.asynchronous else "every")
     return Parts(
@@ -87,7 +90,8 @@ def pace_of(config: TrainConfig) -> Pace:
 
 
 def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint:
-    """Makes a checkpoint between two updates. It holds copies, so training may continue while it is written."""
+    """Makes a checkpoint between two updates. It holds copies, so training may continue while it is written; only
+    pieces, which the buffer keeps, are read when they are written."""
     learner, buffer = parts.learner.state(), parts.buffer.state()
     snapshots = parts.manager.snapshot()
     tables: list[Json] = [
@@ -97,6 +101,7 @@ def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint
         game=parts.spec.name,
         counters={**asdict(counters), "version": parts.manager.version},
         tensors={**learner.tensors, **buffer.tensors, "random": random_tensors()},
+        pieces=buffer.pieces,
         blobs={f"table-{taken.table}": taken.state for taken in snapshots},
         documents={
             "learner": learner.document,
