@@ -159,15 +159,11 @@ def learned_values(
 ) -> dict[tuple[int, int], float]:
     """Q of each (state, action) that was seen, after so many gradient steps."""
     game = make_game(game_class, batch=1, seed=0)
-    model = {"network": "mlp", "hidden_dim": 32, "num_layers": 1, "outputs": "dueling"} | settings.pop(
-        "model", {}
-    )
-    network = build_network(model, game.spec, 0)
+    usual_model = {"network": "mlp", "hidden_dim": 32, "num_layers": 1, "outputs": "dueling"}
+    network = build_network(usual_model | settings.pop("model", {}), game.spec, 0)
     assert isinstance(network, QNetwork)
-    config = DQNConfig(
-        learning_rate=5e-3, schedule="linear", minibatch_size=64, target_interval=50, **settings
-    )
-    learner = DQN(network, game, config)
+    usual = {"learning_rate": 5e-3, "schedule": "linear", "minibatch_size": 64, "target_interval": 50}
+    learner = DQN(network, game, DQNConfig(**(usual | settings)))
     for update in range(10):
         learner.learn(PlainReplay(sample, due=steps // 10), update / 10)
     observations, legal = game.unpack(sample.packed)
@@ -208,7 +204,7 @@ def test_a_zero_sum_game_reaches_the_values_of_search(model: dict[str, Any]) -> 
 
 def test_single_dqn_and_a_soft_target_get_there_too() -> None:
     sample = sample_of(games_played(Nim, 200), n_step=1)
-    found = learned_values(Nim, sample, steps=600, double=False, tau=0.3)
+    found = learned_values(Nim, sample, steps=600, double=False, tau=0.05, target_interval=1)
     for (stones, action), value in found.items():
         assert value == pytest.approx(nim_value(stones, action), abs=0.1), (stones, action)
 

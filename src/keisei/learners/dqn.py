@@ -209,8 +209,8 @@ class DQN:
         """Moves the target network towards the network."""
         for old, new in zip(self.target.parameters(), self.network.parameters(), strict=True):
             old.lerp_(new, self.config.tau)  # exactly a copy for a tau of 1
-        for old, new in zip(self.target.buffers(), self.network.buffers(), strict=True):
-            old.copy_(new)
+        for kept, current in zip(self.target.buffers(), self.network.buffers(), strict=True):
+            kept.copy_(current)
 
     def _demand_finite(self, loss: float) -> None:
         if not math.isfinite(loss):

@@ -226,7 +226,7 @@ class _SomeSteps:
     def steps(self) -> int:
         return self.count
 
-    def sample(self, size: int, seed: int, key: int, progress: float) -> ReplaySample:
+    def sample(self, size: int, seed: int, key: int, progress: float = 1.0) -> ReplaySample:
         return self.view.sample(size, seed, key, progress)
 
     def update_priorities(self, sample: ReplaySample, errors: FloatArray) -> None:
