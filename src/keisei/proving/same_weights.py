@@ -31,7 +31,7 @@ from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
-from keisei.training.learner_settings import SelfPlaySettings
+from keisei.training.learner_settings import PoolSettings, SelfPlaySettings
 from keisei.training.settings import EvaluationSettings, RunSettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
@@ -131,7 +131,11 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
         }
     )
     evaluation = EvaluationSettings(every=0, opponents=())
-    return config.model_copy(update={"run": run, "evaluation": evaluation}).resolved()
+    learner = config.learner
+    if isinstance(learner, PoolSettings):  # a replay that is not saved fills again
+        replay = learner.replay.model_copy(update={"save_replay": True})
+        learner = learner.model_copy(update={"replay": replay})
+    return config.model_copy(update={"run": run, "evaluation": evaluation, "learner": learner}).resolved()
 
 
 class _Ways:

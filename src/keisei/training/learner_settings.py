@@ -69,6 +69,12 @@ class PoolSettings(DQNConfig):
                     f"parallel.{name} = {getattr(parallel, name)}: regime pool explores by learner.epsilon, which "
                     f"falls over the run, and is greedy otherwise; leave it out"
                 )
+        capacity = self.replay.capacity
+        if capacity is not None and capacity < 2 * rollout:
+            raise ValueError(
+                f"learner.replay.capacity = {capacity}: a replay keeps at least two slabs of each table, 2 x {rollout} "
+                f"decisions (parallel.tables x games x horizon); make it larger"
+            )
 
 
 LearnerSettings: TypeAlias = Annotated[
