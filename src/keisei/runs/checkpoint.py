@@ -93,15 +93,16 @@ class Checkpoint:
         return int(self.counters["update"])
 
 
-def save_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
-    """Writes a checkpoint below ``directory`` and returns its path. It exists as a whole or not at all.
+def save_checkpoint(directory: Path, checkpoint: Checkpoint, name: str | None = None) -> Path:
+    """Writes a checkpoint below ``directory`` and returns its path. It exists as a whole or not at all. Its ``name``,
+    by default that of its update, must be free.
 
     If it cannot be written, for example because the disk is full, ``CheckpointWriteError`` is raised. The attempt
     leaves no files, and earlier checkpoints do not change.
     """
     contents = _serialised(checkpoint)
     contents[MANIFEST] = _manifest(checkpoint, contents)
-    path = directory / _free_name(directory, checkpoint.update)
+    path = directory / (name or _free_name(directory, checkpoint.update))
     partial = directory / f"{PARTIAL}{path.name}"
     try:
         shutil.rmtree(partial, ignore_errors=True)
