@@ -24,6 +24,7 @@ from keisei.runs.rows import LeagueMemberRow, LeagueResultRow
 ENOUGH_GAMES = 50
 """The fewest games for a score by which a member may be the worst."""
 NAME_WIDTH, CELL_WIDTH = 18, 7
+MATRIX_TITLE = "The learner after each snapshot (rows) against members (columns): score in %, number of games"
 MATRIX_ROWS = 12
 """Rows of the matrix on a terminal; --json has all of them."""
 
@@ -81,22 +82,23 @@ def league(
     for line in _facts(view):
         console.print(line, soft_wrap=True)
     if view.results:
-        console.print(
-            "\nThe learner from one snapshot to the next (rows) against members: score in %, games\n"
-        )
+        console.print(f"\n{MATRIX_TITLE}\n", soft_wrap=True)
         console.print(_matrix(view, console.width))
 
 
 def _members(view: LeagueView) -> Table:
-    table = Table("No", "Member", "Kind", box=None, pad_edge=False)
-    for heading in ("Games", "Score", "95 % interval", "Elo", "95 % interval"):
+    table = Table(box=None, pad_edge=False)
+    for heading in ("No", "Member", "Kind"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("Games", "Score", "(95 %)", "Elo", "(95 %)"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for row in view.members:
         score, between, elo, elo_between = _figures(row)
+        kind = "" if row.kind == "snapshot" else row.kind
         games = f"{row.wins + row.draws + row.losses:,}"
         table.add_row(
-            str(row.number), Text(one_line(row.name)), row.kind, games, score, between, elo, elo_between, _state(row)
+            str(row.number), Text(one_line(row.name)), kind, games, score, between, elo, elo_between, _state(row)
         )  # fmt: skip
     return table
 
@@ -104,7 +106,7 @@ def _members(view: LeagueView) -> Table:
 def _figures(row: LeagueMemberRow) -> tuple[str, str, str, str]:
     score = between = elo = elo_between = "–"
     if row.score is not None and row.low is not None and row.high is not None:
-        score, between = percent(row.score), f"{percent(row.low)} … {percent(row.high)}"
+        score, between = percent(row.score, 0), f"{100 * row.low:.0f} … {100 * row.high:.0f}"
     if row.rating is not None and row.rating_low is not None and row.rating_high is not None:
         elo, elo_between = f"{row.rating:+.0f}", f"{row.rating_low:+.0f} … {row.rating_high:+.0f}"
     return score, between, elo, elo_between

@@ -103,6 +103,8 @@ def save_checkpoint(directory: Path, checkpoint: Checkpoint, name: str | None = 
     contents = _serialised(checkpoint)
     contents[MANIFEST] = _manifest(checkpoint, contents)
     path = directory / (name or _free_name(directory, checkpoint.update))
+    if path.exists():
+        raise CheckpointWriteError(f"cannot write checkpoint {path}: there is one already; choose another name")
     partial = directory / f"{PARTIAL}{path.name}"
     try:
         shutil.rmtree(partial, ignore_errors=True)

@@ -50,8 +50,10 @@ class SnapshotStore:
         return {number for path in paths if (number := member_number(path.name)) is not None}
 
     def save(self, number: int, checkpoint: Checkpoint) -> Path:
-        """Writes a member; ``CheckpointWriteError`` if that fails, and then nothing is left of it."""
+        """Writes a member; ``CheckpointWriteError`` if that fails, and then nothing is left of it. One that was
+        written by a process that was killed before its next checkpoint is replaced."""
         self.directory.mkdir(exist_ok=True)
+        self._remove({number} & self.numbers())
         return save_checkpoint(self.directory, checkpoint, member_name(number))
 
     def load(self, number: int) -> Checkpoint:
