@@ -104,7 +104,9 @@ def save_checkpoint(directory: Path, checkpoint: Checkpoint, name: str | None = 
     contents[MANIFEST] = _manifest(checkpoint, contents)
     path = directory / (name or _free_name(directory, checkpoint.update))
     if path.exists():
-        raise CheckpointWriteError(f"cannot write checkpoint {path}: there is one already; choose another name")
+        raise CheckpointWriteError(
+            f"cannot write checkpoint {path}: there is one already; choose another name"
+        )
     partial = directory / f"{PARTIAL}{path.name}"
     try:
         shutil.rmtree(partial, ignore_errors=True)
