@@ -108,7 +108,7 @@ def test_workers_say_which_decisions_are_the_learners(case: str) -> None:
     _, slabs = collected(*CASES[case])
     for item in slabs:
         slab, acting = item.slab, item.slab.acting[:-1]
-        assert set(slab.policy[acting].tolist()) == {0, 1, 2}, "the learner, an opponent and chance"
+        assert set(slab.policy[acting].tolist()) == {0, 1, -1}, "the learner, an opponent and chance"
         np.testing.assert_array_equal(slab.owner == 0, acting & (slab.policy == 0))
         assert set(slab.owner[slab.owner != 0].tolist()) == {-1}
 

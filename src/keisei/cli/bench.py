@@ -118,6 +118,22 @@ def collect(
 
 
 @app.command()
+def league(
+    rounds: Rounds = 5,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 4.0,
+    preset: Annotated[
+        str, typer.Option(help="The preset with game, network and tables.")
+    ] = "shogi-quickstart",
+    members: Annotated[int, typer.Option(min=1, help="Snapshots in the pool.")] = 12,
+    as_json: Json = False,
+) -> None:
+    """Measure what collecting costs in a league: half of the games against a pool, compared with self-play."""
+    measured = _benchmark("league")
+    settings = measured.Settings(rounds=rounds, seconds=seconds, preset=preset, members=members)
+    measured.run(settings, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def learning(
     preset: Annotated[list[str] | None, typer.Option(help="Only this preset; may be given again.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each preset, with seeds 0, 1 …")] = 1,

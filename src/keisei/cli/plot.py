@@ -85,7 +85,7 @@ def plot(
         raise ConfigError(f"{len(runs)} runs are too many for one picture; draw at most {len(COLOURS)}")
     if out is not None:
         _check_out(out)
-    paths = [_find(run, root) for run in runs]
+    paths = [find_directory(run, root) for run in runs]
     curves = _with_distinct_names([(path, read_run(path, metric or OVERVIEW)) for path in paths])
     picture = metrics_picture(curves, metric) if metric else overview(curves)
     if out is None:
@@ -229,7 +229,7 @@ def _time_scale(run: RunCurves) -> tuple[list[tuple[float, str]], str]:
     return marks, unit
 
 
-def _find(text: str, root: Path) -> Path:
+def find_directory(text: str, root: Path) -> Path:
     """Gives the directory of a run. Its database is enough, so it may be copied alone."""
     for path in (root / text, Path(text)):
         if RunDirectory(path).database.exists() or (path / CONFIG).is_file():

@@ -46,6 +46,7 @@ class Slab:
     truncated: BoolArray
     ending: ByteArray
     score: FloatArray
+    opponent: Array
     final_packed: ByteArray
     final_seat: Array
     final_value: FloatArray
@@ -108,7 +109,7 @@ class Slab:
 
     def finished(self, name: str) -> BoolArray:
         """Gives where a field that only finished games have was written."""
-        if name == "score":
+        if name in ("score", "opponent"):
             return self.terminated | self.truncated
         return (
             np.repeat(self.truncated, self.shape.seats, axis=1) if self.shape.simultaneous else self.truncated

@@ -29,7 +29,7 @@ from keisei.parallel.document_names import read_settings
 from keisei.parallel.messages import Question, StatePiece
 from keisei.parallel.model_sync import Compression, ModelSynchronizer
 from keisei.parallel.parts import PlayParts
-from keisei.parallel.plan import WorkerPlan
+from keisei.parallel.plan import LeaguePlan, WorkerPlan
 from keisei.parallel.rounds import POLL_SECONDS
 from keisei.parallel.scaling import LoadWatch, summed
 from keisei.parallel.status import ManagerStatus, active, worker_statuses
@@ -68,16 +68,20 @@ class ParallelManager:
         first_version: int = 1,
         first_settings: PlaySettings | None = None,
         leased_slabs: int = 0,
+        league: LeaguePlan | None = None,
     ) -> None:
         """``first_version`` is the number of the first weights, so that a resumed run continues to count.
         ``first_settings`` say how freely they are played, by default as ``parallel_config`` says. ``leased_slabs``
-        are extra slabs for buffers that keep slabs."""
+        are extra slabs for buffers that keep slabs. With a ``league``, ``lineups`` seats its members."""
         self.env, self.config, self.seed = read_settings(env_config, parallel_config, seed)
         if model_config is not None and not isinstance(model_config, ModelConfig):
             model_config = parse_settings(ModelConfig, model_config, "model_config")
         game = self.env.make(batch=1, seed=0)
         self.spec = game.spec
         self.model_config = None if model_config is None else model_config.resolved(self.spec)
+        if league is not None and self.model_config is None:
+            raise ParallelError("a league is for a learner with a network: give model_config too")
+        self._league = league
         self.model = self._build_model(model)
         settings = self._play_settings if first_settings is None else first_settings
         self.synchronizer = self._build_synchronizer(first_version, settings)
@@ -89,6 +93,8 @@ class ParallelManager:
             self._parts.inference.take(self.model, first_version, settings)
         self.communicator = self._parts.communicator
         self.supervisor = self._parts.supervisor
+        self.lineups = self._parts.lineups
+        """Whom each table meets; None without a league."""
         self._load = LoadWatch(self.config)
         self._phase = _Phase.NEW
         self._since_reset = 0
@@ -113,7 +119,7 @@ class ParallelManager:
         # Other processes do not have the games that this program has registered by name.
         here = self.config.backend in ("inline", "thread")
         env = self.env if here else self.env.model_copy(update={"game": portable_name(self.env.game)})
-        return WorkerPlan.of(worker, env, self.model_config, self.config, self.seed)
+        return WorkerPlan.of(worker, env, self.model_config, self.config, self.seed, self._league)
 
     @property
     def _play_settings(self) -> PlaySettings:
@@ -143,6 +149,8 @@ class ParallelManager:
             raise ParallelError(f"start_workers was called, but the manager {self._phase.value}")
         for snapshot in snapshots:
             self._parts.restore(snapshot)
+        if self.lineups is not None:
+            self.lineups.demand_all()
         self._phase = _Phase.RUNNING
         self._started_at = time.monotonic()
         try:

@@ -17,7 +17,7 @@ from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.random_policy import RandomPolicy
 from keisei.policies.search_player import SearchPlayer
-from keisei.policies.seating import PolicyConfig, Seating
+from keisei.policies.seating import CHANCE, PolicyConfig, Seating
 
 __all__ = ["PLAYERS", "build_policy", "named_player", "seated_policies"]
 
@@ -76,7 +76,7 @@ def _as_it_is(player: Policy, config: PolicyConfig) -> Policy:
 
 def seated_policies(
     learner: Policy, seating: Seating, spec: GameSpec, network: ActorCritic | None
-) -> list[Policy]:
-    """Gives the policies of a seating in the order of its assignments: the learner first, chance last."""
+) -> dict[int, Policy]:
+    """Gives the policies of a seating by their numbers in its assignments: the learner, its opponents and chance."""
     opponents = (build_policy(opponent, spec, network) for opponent in seating.opponents)
-    return [learner, *opponents, RandomPolicy(log_probs=False)]
+    return dict(enumerate([learner, *opponents])) | {CHANCE: RandomPolicy(log_probs=False)}

@@ -26,7 +26,7 @@ from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.networks import ModelConfig
 from keisei.proving.disturbance import Disturber
-from keisei.proving.same_experience import BACKENDS, Backend, Observer
+from keisei.proving.same_experience import BACKENDS, QUICK_LEAGUE, Backend, Observer
 from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
@@ -79,13 +79,16 @@ class TrainingReport:
         return not self.differences
 
 
-def small_config(game: str = DEFAULT_GAME, tables: int = 3, games: int = 16, seed: int = 0) -> TrainConfig:
+def small_config(
+    game: str = DEFAULT_GAME, tables: int = 3, games: int = 16, seed: int = 0, league: bool = False
+) -> TrainConfig:
     """Gives a run whose updates take a fraction of a second."""
     return TrainConfig(
         env=EnvConfig(game=game),
         model=ModelConfig(network="mlp", hidden_dim=64),
         learner=SelfPlaySettings(epochs=2, minibatch_size=256, parts=2),
         parallel=ParallelConfig(tables=tables, games=games, horizon=HORIZON),
+        league=QUICK_LEAGUE if league else None,
         run=RunSettings(seed=seed),
     )
 

@@ -104,14 +104,19 @@ class Checkpoint:
         return int(self.counters["update"])
 
 
-def save_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
-    """Writes a checkpoint below ``directory`` and returns its path. It exists as a whole or not at all.
+def save_checkpoint(directory: Path, checkpoint: Checkpoint, name: str | None = None) -> Path:
+    """Writes a checkpoint below ``directory`` and returns its path. It exists as a whole or not at all. Its ``name``,
+    by default that of its update, must be free.
 
     If it cannot be written, for example because the disk is full, ``CheckpointWriteError`` is raised. The attempt
     leaves no files, and earlier checkpoints do not change.
     """
     contents = _serialised(checkpoint)
-    path = directory / _free_name(directory, checkpoint.update)
+    path = directory / (name or _free_name(directory, checkpoint.update))
+    if path.exists():
+        raise CheckpointWriteError(
+            f"cannot write checkpoint {path}: there is one already; choose another name"
+        )
     partial = directory / f"{PARTIAL}{path.name}"
     try:
         shutil.rmtree(partial, ignore_errors=True)

@@ -1,6 +1,6 @@
 """The names and meanings of all metrics. No other file spells them.
 
-The names are those of Stable-Baselines3, with ``selfplay/`` and ``perf/`` added.
+The names are those of Stable-Baselines3, with ``selfplay/``, ``league/`` and ``perf/`` added.
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ GAMES = _named("selfplay/games", "games finished in the update")
 FIRST_WINS = _named("selfplay/first_win_rate", "share of them that the first player won")
 DRAWS = _named("selfplay/draw_rate", "share of them that were drawn")
 TRUNCATIONS = _named("selfplay/truncation_rate", "share of them that reached the ply limit")
+
+LEAGUE_MEMBERS = _named("league/members", "members of the league that may be drawn")
+LEAGUE_GAMES = _named("league/games", "games against members that were finished in the update")
+LEAGUE_SCORE = _named("league/score", "score of the learner in these games")
+LEAGUE_WORST_SCORE = _named("league/worst_score", "lowest score against a member, in its last games")
+LEAGUE_FORGOTTEN = _named("league/forgotten", "members that the learner once beat and now loses to")
 
 SPEED = _named("perf/transitions_per_second", "in this update")
 COLLECT_SECONDS = _named("perf/collect_seconds", "time spent on collecting")

@@ -12,6 +12,7 @@ from keisei.errors import RunError
 from keisei.runs.directory import CONFIG, RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.interruption import Interruption
+from keisei.training.league.fixed_members import check_members
 from keisei.training.presets import Source, find_source, load_preset, preset_names, run_config
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
@@ -89,7 +90,13 @@ def plan_run(
         run = RunDirectory.open(path)
         if run_config(run).is_same_experiment(config):
             return _resume(run, config)
+    _check_members(config, root)
     return Plan(RunDirectory.create(root, name or source.name, config), config, resumes=False)
+
+
+def _check_members(config: TrainConfig, root: Path) -> None:
+    """Checks the members of the league before a new run is written."""
+    check_members(config.league, config.env.make(batch=1, seed=0).spec, root)
 
 
 def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | None, root: Path) -> Source:
@@ -114,6 +121,7 @@ def _begin_anew(
         if source.name in preset_names():
             source = load_preset(source.name)
     config = source.config(overrides).resolved()
+    _check_members(config, root)
     choice: Literal["restart", "overwrite"] = "restart" if existing == "restart" else "overwrite"
     return Plan(RunDirectory.create(root, name, config, choice), config, resumes=False)
 

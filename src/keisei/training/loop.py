@@ -18,6 +18,7 @@ from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
 from keisei.training.events import CollectionSummary, Counters, GameSummary, Update
+from keisei.training.league.opponents import OpponentManager
 from keisei.training.publishing import Publisher
 
 __all__ = ["Laps", "Pace", "Parts", "collect", "counted", "hand_over", "summarise", "told", "utilisation"]
@@ -35,6 +36,8 @@ class Parts:
     publisher: Publisher
     rollout: int
     """Transitions of an update."""
+    league: OpponentManager | None = None
+    """Whom the learner meets; None if it only meets itself and the opponents of the seating."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,13 @@ class Laps:
         self.seconds[name] = self._began - began
 
 
-def collect(parts: Parts) -> tuple[Experiences, GameSummary, CollectionSummary]:
-    """Collects the experience of one update, with a summary of it."""
-    manager, began = parts.manager, time.monotonic()
+def collect(
+    parts: Parts, counters: Counters, progress: float
+) -> tuple[Experiences, GameSummary, CollectionSummary]:
+    """Collects the experience of one update, with a summary of it. The league decides whom the learner meets."""
+    manager, league, began = parts.manager, parts.league, time.monotonic()
+    if league is not None:
+        league.prepare(counters, progress, lambda: parts.learner.behaviour(progress))
     before = manager.get_status()
     experiences = manager.collect_experiences(parts.rollout)
     while not len(experiences):  # asynchronous workers may have nothing yet
@@ -92,6 +99,7 @@ def collect(parts: Parts) -> tuple[Experiences, GameSummary, CollectionSummary]:
         workers=after.active_workers,
         restarts=after.restarts,
         dropped=after.drops.lagging,
+        league=None if league is None else league.take(experiences),
     )
     return experiences, summarise(experiences, parts.spec), collection
 

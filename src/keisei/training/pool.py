@@ -34,11 +34,12 @@ def pool(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
     until the run is over."""
     counters, began = start, pace.clock() - start.seconds
     while not pace.is_over(counters):
-        experiences, games, collection = collect(parts)
+        progress = pace.progress(counters)
+        experiences, games, collection = collect(parts, counters, progress)
         laps = Laps(parts.manager.timeline)
         hand_over(parts, experiences)
         laps.lap("prepare")
-        report = parts.learner.learn(parts.buffer.view(), pace.progress(counters))
+        report = parts.learner.learn(parts.buffer.view(), progress)
         laps.lap("learn")
         after = counted(counters, games, collection, pace.clock() - began)
         parts.publisher.publish(parts.learner.behaviour(pace.progress(after)), report)

@@ -32,7 +32,7 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
     counters, began = start, pace.clock() - start.seconds
     while not pace.is_over(counters):
         progress = pace.progress(counters)
-        experiences, games, collection = collect(parts)
+        experiences, games, collection = collect(parts, counters, progress)
         laps = Laps(parts.manager.timeline)
         hand_over(parts, experiences)
         laps.lap("prepare")

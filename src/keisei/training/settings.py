@@ -15,6 +15,7 @@ from keisei.machine.cores import usable_cores
 from keisei.parallel.config import PLACEMENT as PLAY_PLACEMENT
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.policies.networks import ModelConfig
+from keisei.training.league.settings import LeagueSettings
 from keisei.training.learner_settings import LearnerSettings, SelfPlaySettings
 
 
@@ -87,6 +88,8 @@ class TrainConfig(Settings):
     model: ModelConfig = ModelConfig()
     learner: LearnerSettings = SelfPlaySettings()
     parallel: ParallelConfig = ParallelConfig()
+    league: LeagueSettings | None = None
+    """Opponents for the learner; null plays without a league."""
     evaluation: EvaluationSettings = EvaluationSettings()
     run: RunSettings = RunSettings()
 
@@ -132,6 +135,7 @@ class TrainConfig(Settings):
         settings, so they are the same on every machine."""
         spec = self.env.make(batch=1, seed=0).spec
         self._check_exam(spec)
+        self._check_league(spec)
         outputs = self.learner.outputs(self.model)
         model = self.model.model_copy(update={"outputs": outputs}).resolved(spec)
         parts = self.learner.parts
@@ -153,6 +157,14 @@ class TrainConfig(Settings):
                 f"has {spec.seats} seat{'s' if spec.seats != 1 else ''}; train it without them: "
                 f"evaluation.opponents=[]"
             )
+
+    def _check_league(self, spec: GameSpec) -> None:
+        if self.has_league and spec.seats < 2:
+            raise ConfigError(f"league: {spec.name} has one seat, and nobody to meet there; leave it out")
+
+    @property
+    def has_league(self) -> bool:
+        return self.league is not None and self.league.enabled
 
     def placed(self) -> TrainConfig:
         """The same settings, with this machine's numbers in place of ``auto``: one worker for each core, at most one
@@ -193,4 +205,5 @@ def _without_placement(config: TrainConfig) -> dict[str, Any]:
     return {
         section: {name: value for name, value in settings.items() if name not in PLACEMENT.get(section, ())}
         for section, settings in plain.items()
+        if settings is not None
     }

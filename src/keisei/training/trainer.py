@@ -21,12 +21,14 @@ from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
 from keisei.runs.log import RunLog, RunLogHandler
 from keisei.runs.metrics import MetricsWriter
+from keisei.runs.snapshots import SnapshotStore
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.autosave import Autosave
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining
 from keisei.training.events import Counters, Ended, Evaluation, Saved, Started, Update
 from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption, UpdateAbandoned
+from keisei.training.league.records import LeagueRecords
 from keisei.training.loop import Pace, Parts
 from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
@@ -119,14 +121,23 @@ class Trainer:
             self.run, database, log, None if checkpoint is None else self._counters.transitions
         )
         stack.callback(self._metrics.close)
-        self.parts: Parts = connect(self._placed, checkpoint)
+        self.parts: Parts = connect(self._placed, checkpoint, self.run)
         stack.callback(self.parts.manager.stop_workers)
+        self._league = self._open_league(store, database)
         self._workers = WorkerWatch(self.parts.manager, database, self._tell)
         self._examiner = Examiner(self.run, self.config, self.parts.spec, store, database, self._tell)
         self._evaluated_at = database.evaluated_step()
         self._autosave = Autosave(store, settings, self._capture, self._on_checkpoint)
         if found is not None:
             self._autosave.resumed_from(self._counters.update, found.path)
+
+    def _open_league(self, store: CheckpointArchive, database: RunDatabase) -> LeagueRecords | None:
+        league, game = self.parts.league, self.parts.spec.name
+        if league is None:
+            return None
+        records = LeagueRecords(league, SnapshotStore(self.run.league), store, database, game, self._tell)
+        records.write(self._counters.update)
+        return records
 
     @property
     def pace(self) -> Pace:
@@ -210,6 +221,8 @@ class Trainer:
         self._last_update_seconds = update.collection.seconds + update.learn_seconds
         self._metrics.write(update.counters.update, update.counters.transitions, update.numbers)
         self._workers.look(update.counters.update)
+        if self._league is not None:
+            self._league.write(update.counters.update)
         self._tell_failures(update.report.failures)
         try:
             for callback in self._callbacks:
