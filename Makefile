@@ -19,7 +19,7 @@ NATIVE := $(wildcard native/*)
 # An editable install knows the packages that were there when it was made: a new one asks for it again.
 PACKAGES := $(shell find src -name __init__.py)
 LIGHT := $(NATIVE) $(PACKAGES)
-SANITIZED := $(filter-out native/bindings.cpp native/replay_bindings.cpp,$(wildcard native/*.cpp))
+SANITIZED := $(filter-out %bindings.cpp,$(wildcard native/*.cpp))
 
 export PIP_ROOT_USER_ACTION := ignore
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)

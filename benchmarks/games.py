@@ -1,8 +1,8 @@
-"""The speed of Shogi: ours, cshogi and pgx in one run, on one core.
+"""The speed of games: Shogi beside cshogi and pgx, and Ludo, in one run on one core.
 
-Random self-play from the start position, 512 plies at most, restart included: (a) legal moves and a step; (b) plus
-a mask of 2187 actions; (c) plus observation planes; (d) plus the repetition rule, which is all that training needs.
-Ours applies the repetition rule in every mode.
+Shogi is random self-play from the start position, 512 plies at most, restart included: (a) legal moves and a step;
+(b) plus a mask of 2187 actions; (c) plus observation planes; (d) plus the repetition rule, which is all that training
+needs. Ours applies the repetition rule in every mode.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ludo
 from benchmarks.measure import Contender, machine, race, rate_of
 from keisei.errors import KeiseiError
 from keisei.games import make_game
@@ -46,6 +47,8 @@ class GamesReport:
     training_batch_steps_per_second: float
     """Mode (d), all that training needs, in batches of 64."""
     training_batch_over_cshogi: float
+    ludo_per_second: dict[str, float]
+    """Steps or decisions of Ludo, by the names of ``benchmarks.ludo``."""
 
 
 def run(*, rounds: int, seconds: float, peers: bool, as_json: bool, console: Console) -> None:
@@ -63,6 +66,7 @@ def run(*, rounds: int, seconds: float, peers: bool, as_json: bool, console: Con
     contenders["threads/2"] = lambda seconds: _in_threads(2, seconds)
     contenders["hand-heavy"] = _hand_heavy
     contenders["perft"] = _perft
+    contenders |= {f"ludo/{name}": contender for name, contender in ludo.contenders().items()}
     rates = race(contenders, seconds, rounds, console)
     report = GamesReport(
         machine=machine(),
@@ -76,6 +80,7 @@ def run(*, rounds: int, seconds: float, peers: bool, as_json: bool, console: Con
         two_threads=rates["threads/2"] / rates["threads/1"],
         training_batch_steps_per_second=rates["training"],
         training_batch_over_cshogi=rates["training"] / rates["cshogi/d"],
+        ludo_per_second={name: rates[f"ludo/{name}"] for name in ludo.CONTENDERS},
     )
     if as_json:
         console.file.write(json.dumps(asdict(report), indent=2) + "\n")
@@ -105,7 +110,18 @@ def _show(report: GamesReport, console: Console) -> None:
         f"mask and planes, hand-heavy  {report.hand_heavy_expansions_per_second:10,.0f} positions/s"
     )
     console.print(f"two threads over one         {report.two_threads:8.2f} x")
+    _show_ludo(report.ludo_per_second, console)
     console.print(f"{report.machine}; core: {report.instruction_set}; batch {BATCH}")
+
+
+def _show_ludo(rates: dict[str, float], console: Console) -> None:
+    table = Table(title="Ludo, per second on one core", title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, what in ludo.CONTENDERS.items():
+        table.add_row(what, f"{rates[name]:,.0f}")
+    table.add_row("batch / loop", f"{rates['batch'] / rates['board']:.0f} x", style="bold")
+    console.print(table)
 
 
 def _keisei(mode: str, batch: int = BATCH) -> Contender:

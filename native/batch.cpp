@@ -4,25 +4,12 @@
 #include <utility>
 
 #include "randomness.h"
+#include "saved.h"
 
 namespace keisei {
 namespace {
 
 constexpr float WHOLE_SET = 126;  // the material of all pieces, unpromoted
-constexpr u32 MAX_EPISODE = 0x7fffffff;  // what a row's episode can tell
-
-template <typename T>
-void append(std::string& blob, T value) {
-    blob.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-template <typename T>
-bool take(const std::string& blob, std::size_t& at, T& value) {
-    if (blob.size() - at < sizeof value) return false;
-    std::memcpy(&value, blob.data() + at, sizeof value);
-    at += sizeof value;
-    return true;
-}
 
 constexpr int BLOCK = 16;
 static_assert(LISTED_ACTIONS % BLOCK == 0);

@@ -1,6 +1,5 @@
 // The core as a Python module. Checks shapes; the rules are checked where they live.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,33 +9,23 @@
 #include <cpuid.h>
 #endif
 
+#include "arrays.h"
 #include "batch.h"
 #include "gather.h"
+#include "ludo_bindings.h"
 #include "randomness.h"
 #include "replay_bindings.h"
 #include "sampling.h"
 #include "search.h"
 
-namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace keisei {
 namespace {
 
-template <typename T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-
 struct PositionError : std::invalid_argument {
     using std::invalid_argument::invalid_argument;
 };
-
-template <typename T>
-T* data(Array<T>& array, std::size_t size, const char* name) {
-    if (array.size() != size)
-        throw std::invalid_argument(std::string(name) + " has " + std::to_string(array.size()) + " elements, not " +
-                                    std::to_string(size));
-    return array.data();
-}
 
 const u8* bytes_of(const nb::bytes& bytes, std::size_t size, const char* name) {
     if (bytes.size() != size)
@@ -267,12 +256,6 @@ nb::list cpu_features() {
     if (__get_cpuid(0x80000001, &a, &b, &c, &d) && (c & 1u << 5)) found.append("lzcnt");
 #endif
     return found;
-}
-
-nb::tuple names(const char* const* first, int count) {
-    nb::list list;
-    for (int i = 0; i < count; ++i) list.append(first[i]);
-    return nb::tuple(list);
 }
 
 // Counts are scaled by what a hand may hold in ordinary play, the progress by its largest byte.
@@ -509,6 +492,7 @@ NB_MODULE(KEISEI_MODULE, m) {
     bind_batch(m);
     bind_gather(m);
     bind_replay(m);
+    bind_ludo(m);
     m.def("expand", &expand, "packed"_a, "max_plies"_a, "observations"_a.none(), "legal"_a.none());
     m.def("sample", &sample, "logits"_a, "legal"_a, "uniforms"_a, "temperature"_a, "epsilons"_a, "actions"_a,
           "log_probs"_a);

@@ -3,39 +3,21 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <stdexcept>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "batch.h"
-#include "randomness.h"
 #include "sampling.h"
+#include "sanitize_checks.h"
+#include "sanitize_ludo.h"
 #include "search.h"
 
 namespace keisei {
 namespace {
 
 constexpr char START[] = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b -";
-
-struct Failure : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-void need(bool holds, const char* rule) {
-    if (!holds) throw Failure(rule);
-}
-
-class Random {
-  public:
-    explicit Random(u64 seed) : seed_(seed) {}
-    u64 word() { return keyed_word({seed_, ++draws_}); }
-    int below(int limit) { return int((word() >> 32) * u64(limit) >> 32); }
-
-  private:
-    u64 seed_, draws_ = 0;
-};
 
 // SFEN as far as this program needs it: its own texts are well formed.
 PieceType type_of_letter(char letter) {
@@ -497,6 +479,8 @@ const Part PARTS[] = {
     {"damaged saved states", damaged_states},
     {"actions drawn from logits", draws},
     {"searches beside a plain one", searches},
+    {"games of Ludo with all outputs", ludo_games},
+    {"damaged rows and states of Ludo", damaged_ludo},
 };
 
 }  // namespace

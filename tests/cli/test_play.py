@@ -20,7 +20,7 @@ def figures(*arguments: str) -> dict[str, str]:
     return table
 
 
-@pytest.mark.parametrize("game", ["shogi", "tictactoe"])
+@pytest.mark.parametrize("game", ["shogi", "ludo", "tictactoe"])
 def test_the_figures_fit_together(game: str) -> None:
     table = figures("--game", game, "--games", "20", "--batch", "8")
     assert int(table["games"]) >= 20

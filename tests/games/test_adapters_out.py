@@ -53,7 +53,7 @@ def first_legal(observations: Array, legal: BoolArray) -> Array:
 
 
 @quiet
-@pytest.mark.parametrize("name", ["tictactoe", "connect-four"])
+@pytest.mark.parametrize("name", ["tictactoe", "connect-four", "ludo"])
 def test_turn_based_games_pass_pettingzoos_tests(name: str) -> None:
     api_test(to_pettingzoo(name), num_cycles=60)
     seed_test(lambda: to_pettingzoo(name), num_cycles=60)
@@ -134,7 +134,7 @@ def test_resets_without_a_seed_give_new_games_and_with_one_the_same(duel: str) -
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-@pytest.mark.parametrize("name", ["tictactoe", "connect-four"])
+@pytest.mark.parametrize("name", ["tictactoe", "connect-four", "ludo"])
 def test_one_seat_passes_gymnasiums_check(name: str, seat: int) -> None:
     check_env(to_gymnasium(name, seat=seat), skip_render_check=True)
     check_env(to_gymnasium(name, seat=seat, opponent=first_legal), skip_render_check=True)

@@ -405,13 +405,43 @@ class LooksAtOtherRows(TakesTheFirst):
         return self.greedy_actions(None, keys)[: len(keys)]
 
 
-@broken("looking ahead must not change the games")
+@broken("greedy_actions() must not change the games")
 class LooksByPlaying(TakesTheFirst):
     def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
         actions = super().greedy_actions(selected, keys)
         if selected is not None:
             self.step(self.random_actions())
         return actions
+
+
+class ByRule(saying(heuristic=True)):  # type: ignore[misc]
+    """Has a heuristic, which takes the last legal action."""
+
+    def heuristic_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        mask = self._mask if selected is None else self._mask[selected]
+        return (8 - mask[:, ::-1].argmax(axis=1)).astype(np.int32)
+
+
+def test_a_batch_with_a_heuristic_passes() -> None:
+    check_game(ByRule, steps=30)
+
+
+@broken("spec.heuristic is True, but the batch has not all methods of keisei.games.HasHeuristic")
+class SaysItHasAHeuristic(saying(heuristic=True)):  # type: ignore[misc]
+    pass
+
+
+@broken("spec.heuristic is False, but the batch has the methods")
+class HidesItsHeuristic(ByRule):
+    def __init__(self, **numbering: int) -> None:
+        super().__init__(**numbering)
+        self._spec = replace(self._spec, heuristic=False)
+
+
+@broken("heuristic_actions() must be legal")
+class RulesThatForget(ByRule):
+    def heuristic_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        return np.full(len(keys), 8, np.int32)
 
 
 @pytest.mark.parametrize(("kind", "message"), CASES)

@@ -12,7 +12,7 @@ import pytest
 import keisei
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README", "shogi", "your_own_game", "adapters"]
+PAGES = ["README", "ludo", "shogi", "your_own_game", "adapters"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -27,7 +27,9 @@ def test_the_code_on_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
         exec(compile(block, f"{page}.md", "exec"), namespace)
 
 
-@pytest.mark.parametrize(("name", "size"), [("tictactoe", 20), ("connect-four", 85), ("shogi", 64)])
+@pytest.mark.parametrize(
+    ("name", "size"), [("tictactoe", 20), ("connect-four", 85), ("ludo", 15), ("shogi", 64)]
+)
 def test_the_pages_tell_the_true_size_of_a_packed_row(name: str, size: int) -> None:
     page = (ROOT / "docs" / "games" / f"{name.replace('-', '_')}.md").read_text()
     spec = keisei.make_game(name).spec

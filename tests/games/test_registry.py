@@ -36,7 +36,7 @@ def test_spelling_variants_name_the_same_game(name: str) -> None:
 
 def test_built_in_games_are_described() -> None:
     games = keisei.registered_games()
-    assert {"tictactoe", "connect-four", "shogi"} <= set(games)
+    assert {"tictactoe", "connect-four", "ludo", "shogi"} <= set(games)
     assert all(games.values())
 
 
@@ -45,7 +45,7 @@ def test_unknown_names_bring_the_nearest() -> None:
         UnknownGameError, match=r"no game is named 'conect-for' \(did you mean 'connect-four'"
     ):
         keisei.make_game("conect-for")
-    with pytest.raises(UnknownGameError, match="Known games: connect-four, dummy, shogi, tictactoe"):
+    with pytest.raises(UnknownGameError, match="Known games: connect-four, dummy, ludo, shogi, tictactoe"):
         keisei.make_game("backgammon")
 
 

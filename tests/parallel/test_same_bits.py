@@ -34,6 +34,10 @@ IN_WORKERS: dict[str, dict[str, Any]] = {
         "model": {"network": "residual", "channels": 8, "blocks": 1},
     },
     "the learner as its own opponent": {"game": "tictactoe", "seating": OPPONENTS},
+    "dice, and an opponent by simple rules": {
+        "game": "ludo",
+        "seating": {"opponents": [{"policy": "heuristic", "share": 0.5}]},
+    },
     "large rows": {"game": "dummy", "model": None, "options": {"length": 5}},
     "lossless weights": {"game": "tictactoe", "compression_enabled": True},
 }

@@ -15,7 +15,7 @@ from keisei.parallel import CollectedSlab, ParallelManager
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.seating import CHANCE
 
-GAMES = ["tictactoe", "connect-four", RELAY, "shogi"]
+GAMES = ["tictactoe", "connect-four", RELAY, "ludo", "shogi"]
 
 
 def slots_of(slab: Slab, rows: Rows) -> np.ndarray[Any, Any]:
@@ -60,7 +60,7 @@ def check_finals(slab: Slab, step: int, outcome: Step) -> int:
 @pytest.mark.parametrize("model", [None, {"hidden_dim": 8}], ids=["random", "network"])
 @pytest.mark.parametrize("game", GAMES)
 def test_a_fresh_game_plays_the_same(game: str, model: dict[str, Any] | None) -> None:
-    env = {"max_moves": 9} if game in ("shogi", "connect-four") else {}
+    env = {"max_moves": 9} if game in ("shogi", "connect-four", "ludo") else {}
     cut, finished, fresh = 0, 0, {}
     with manager_of(game, model=model, env=env, seed=5) as manager:
         for _ in range(4):

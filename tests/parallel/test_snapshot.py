@@ -18,7 +18,7 @@ def digests(manager: ParallelManager, rounds: int) -> list[str]:
     return [manager.collect_experiences().digest() for _ in range(rounds)]
 
 
-@pytest.mark.parametrize("game", ["shogi", "connect-four"])
+@pytest.mark.parametrize("game", ["shogi", "connect-four", "ludo"])
 @pytest.mark.parametrize("reset", [False, True])
 def test_a_resumed_manager_gives_the_same_bits(game: str, reset: bool) -> None:
     with ParallelManager({"game": game}, MODEL, INLINE) as whole:

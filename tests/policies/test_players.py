@@ -17,7 +17,7 @@ from keisei.games.randomness import Stream, keyed_uniform
 from keisei.games.tictactoe import TicTacToe
 from keisei.policies import NeuralPolicy, Policy, RandomPolicy, Situation, build_network, build_policy, sample
 
-GAMES = ["tictactoe", "shogi"]
+GAMES = ["tictactoe", "ludo", "shogi"]
 
 
 class Told(SingleGameBatch):

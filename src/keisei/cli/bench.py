@@ -39,7 +39,7 @@ def games(
     peers: Annotated[bool, typer.Option("--peers", help="Measure pgx too (the extra `peers`).")] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure the steps per second of Shogi, ours and others'."""
+    """Measure the steps per second of Shogi, ours and others', and of Ludo."""
     _benchmark("games").run(
         rounds=rounds, seconds=seconds, peers=peers, as_json=as_json, console=Console(highlight=False)
     )

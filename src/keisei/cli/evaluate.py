@@ -44,7 +44,9 @@ def evaluate(
     ],
     opponent: Annotated[
         list[str] | None,
-        typer.Option(help="random (the default), greedy, search:DEPTH, or another run; may be repeated."),
+        typer.Option(
+            help="random (the default), greedy, heuristic, search:DEPTH, or another run; may be repeated."
+        ),
     ] = None,
     games: Games = 100,
     seed: Seed = 0,

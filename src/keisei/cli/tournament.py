@@ -28,8 +28,8 @@ def tournament(
         list[str],
         typer.Argument(
             metavar="PLAYER...",
-            help="Runs, RUN@UPDATE, checkpoints, random, greedy, search:DEPTH. A run alone stands for all its "
-            "checkpoints and random.",
+            help="Runs, RUN@UPDATE, checkpoints, random, greedy, heuristic, search:DEPTH. A run alone stands for "
+            "all its checkpoints and random.",
         ),
     ],
     games: Games = 100,

@@ -2,6 +2,7 @@
 
 from keisei.games.check import check_game
 from keisei.games.contract import FinalRows, Game, GameFactory, GameSpec, ObservationSpec, Rows, Step
+from keisei.games.heuristic import HasHeuristic
 from keisei.games.lookahead import LooksAhead
 from keisei.games.records import RecordedGame, RecordFormat
 from keisei.games.registry import game_factory, make_game, register_game, registered_games
@@ -12,6 +13,7 @@ __all__ = [
     "Game",
     "GameFactory",
     "GameSpec",
+    "HasHeuristic",
     "LooksAhead",
     "ObservationSpec",
     "Outcome",

@@ -12,9 +12,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keisei.errors import ActionError, ContractError, IllegalActionError, SavedStateError
 from keisei.games.contract import Array, BoolArray, FinalRows, Game, IntArray, Rows, Step
+from keisei.games.heuristic import HasHeuristic
 from keisei.games.lookahead import LooksAhead
 from keisei.games.registry import GameSource, make_game
 
@@ -151,34 +153,48 @@ def _check_offers(subject: _Subject) -> None:
         spec.record_format is None or spec.record_format.suffix.startswith("."),
         "spec.record_format must have a suffix that begins with a dot",
     )
-    offers = isinstance(game, LooksAhead)
+    _check_offer(game, LooksAhead, "looks_ahead", spec.looks_ahead)
+    _check_offer(game, HasHeuristic, "heuristic", spec.heuristic)
+    _check_players(game)
+
+
+def _check_offer(game: Game, protocol: type, name: str, declared: bool) -> None:
+    offers = isinstance(game, protocol)
     _need(
-        offers == spec.looks_ahead,
-        f"spec.looks_ahead is {spec.looks_ahead}, but the batch has {'the' if offers else 'not all'} methods of "
-        f"keisei.games.LooksAhead",
+        offers == declared,
+        f"spec.{name} is {declared}, but the batch has {'the' if offers else 'not all'} methods of "
+        f"keisei.games.{protocol.__name__}",
     )
+
+
+_Choose = Callable[[IntArray | None, NDArray[np.uint64]], IntArray]
+
+
+def _own_players(game: Game) -> dict[str, _Choose]:
+    """The methods of a batch that decide for players."""
+    players: dict[str, _Choose] = {}
     if isinstance(game, LooksAhead):
-        _check_looking_ahead(game)
+        players = {"greedy_actions": game.greedy_actions, "search_actions": partial(game.search_actions, 1)}
+    if isinstance(game, HasHeuristic):
+        players["heuristic_actions"] = game.heuristic_actions
+    return players
 
 
-def _check_looking_ahead(game: Game) -> None:
-    """Look-ahead gives legal actions, the same for some rows as for all, and does not change the games."""
-    assert isinstance(game, LooksAhead)
-    for _ in range(_PATIENCE):
+def _check_players(game: Game) -> None:
+    """A batch's own players give legal actions, the same for some rows as for all, and do not change the games."""
+    players = _own_players(game)
+    for _ in range(_PATIENCE if players else 0):
         before, state = _View.of(game), game.save()
         keys = np.arange(len(before.game), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         some = np.arange(1, len(keys), 2, dtype=np.int32)
-        for name, choose in (
-            ("greedy_actions", game.greedy_actions),
-            ("search_actions", partial(game.search_actions, 1)),
-        ):
+        for name, choose in players.items():
             actions = choose(None, keys)
             _need_array(f"{name}()", actions, (len(keys),), np.int32)
             in_range = ((actions >= 0) & (actions < game.spec.num_actions)).all()
             _need(in_range and before.legal[np.arange(len(keys)), actions].all(), f"{name}() must be legal")
             same = np.array_equal(choose(some, keys[some]), actions[some])
             _need(same, f"{name}() must decide for selected rows as it does for all")
-        _need(game.save() == state, "looking ahead must not change the games, but save() differs")
+            _need(game.save() == state, f"{name}() must not change the games, but save() differs")
         game.step(before.random_actions)
 
 

@@ -76,6 +76,11 @@ class GameSpec:
     may then compute its logits as planes."""
     looks_ahead: bool = field(default=False, repr=False)
     """True if the batch is a ``LooksAhead``. Players that look ahead then use it."""
+    heuristic: bool = field(default=False, repr=False)
+    """True if the batch is a ``HasHeuristic``. The player ``heuristic`` then uses it."""
+    chance: bool = field(default=False, repr=False)
+    """True if chance decides what a seat may do, as dice do. Players that search then refuse the game, unless it
+    looks ahead by itself."""
     record_format: RecordFormat | None = field(default=None, repr=False, compare=False)
     """The format in which games are written to files; None if there is none."""
 

@@ -44,6 +44,7 @@ _BUILT_IN = (
         "Four in a row; pieces fall in 7 columns of 6.",
     ),
     _Entry("dummy", "keisei.games.dummy:DummyGame", "Costs no time: for measuring what is around games."),
+    _Entry("ludo", "keisei.games.ludo.game:LudoGame", "A race with dice for two to four, by a native core."),
     _Entry("shogi", "keisei.games.shogi.game:ShogiGame", "Japanese chess with drops, by a native core."),
 )
 

@@ -73,6 +73,8 @@ class SingleGame(ABC):
     """True in games without winners. The score is then the sum of the rewards."""
     plane_actions: bool = False
     """True if actions are numbered kind · squares + square, in the order of the observation's squares."""
+    chance: bool = False
+    """True if chance decides what a seat may do, as dice do. Players that search then refuse the game."""
     record_format: RecordFormat | None = None
     """The format in which games are written to files; None if there is none."""
 
@@ -146,6 +148,7 @@ def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
         max_plies=max_plies,
         endings=("unfinished", *game.endings, "truncated"),
         plane_actions=game.plane_actions,
+        chance=game.chance,
         record_format=game.record_format,
     )
 

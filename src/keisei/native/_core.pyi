@@ -107,6 +107,67 @@ class Batch:
     def load(self, blob: bytes) -> bool:
         """False where the bytes are no state of this batch, which is then as it was."""
 
+LUDO_ENDINGS: tuple[str, ...]
+
+class LudoBatch:
+    """Independent games of Ludo, stepped together. All arrays are C-contiguous; the GIL is released."""
+
+    def __init__(
+        self,
+        batch: int,
+        seed: int,
+        first_game: int,
+        players: int,
+        blocks: bool,
+        capture_rolls: bool,
+        max_plies: int,
+        progress: float,
+        leaving: float,
+        safety: float,
+        home: float,
+        captures: float,
+        discount: float,
+        zero_sum: bool,
+        keep_standing: bool,
+    ) -> None:
+        """``max_plies`` is 0 where nothing cuts a game off."""
+    @property
+    def packed_bytes(self) -> int: ...
+    @property
+    def observation_scale(self) -> tuple[float, ...]:
+        """A factor for each byte of an observation."""
+    def rows(self, seat: NDArray[np.int32], episode: NDArray[np.int32], ply: NDArray[np.int32]) -> None: ...
+    def observe(self, out: NDArray[np.uint8]) -> None: ...
+    def legal(self, out: NDArray[np.bool_]) -> None: ...
+    def pack(self, out: NDArray[np.uint8]) -> None: ...
+    def expand(
+        self, packed: NDArray[np.uint8], observations: NDArray[np.uint8], legal: NDArray[np.bool_]
+    ) -> int:
+        """Expand packed rows of any game with these rules; gives -1, or the first row that is no possible
+        position."""
+    def random_actions(self, out: NDArray[np.int32]) -> None: ...
+    def heuristic_actions(
+        self, games: NDArray[np.int32], keys: NDArray[np.uint64], actions: NDArray[np.int32]
+    ) -> None:
+        """The heuristic player's action in each of these games. ``keys`` decide between equal actions."""
+    def step(
+        self,
+        actions: NDArray[np.int32],
+        rewards: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        ending: NDArray[np.uint8],
+        scores: NDArray[np.float32],
+        plies: NDArray[np.int32],
+        final_game: NDArray[np.int32],
+        final_seat: NDArray[np.int32],
+        final_packed: NDArray[np.uint8],
+    ) -> int:
+        """As ``Batch.step``."""
+    def save(self) -> bytes: ...
+    def load(self, blob: bytes) -> bool:
+        """False where the bytes are no state of this batch, which is then as it was."""
+
 def expand(
     packed: NDArray[np.uint8],
     max_plies: int,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keisei.policies.contract import Decision, Policy, Situation
     from keisei.policies.greedy_player import GreedyPlayer
+    from keisei.policies.heuristic_player import HeuristicPlayer
     from keisei.policies.networks import MLP, ActorCritic, ModelConfig, ResidualNet, build_network
     from keisei.policies.neural import NeuralPolicy
     from keisei.policies.random_policy import RandomPolicy
@@ -22,6 +23,7 @@ __all__ = [
     "ActorCritic",
     "Decision",
     "GreedyPlayer",
+    "HeuristicPlayer",
     "ModelConfig",
     "NeuralPolicy",
     "OpponentConfig",
@@ -45,6 +47,7 @@ __all__ = [
 _HOMES = {
     "contract": ("Decision", "Policy", "Situation"),
     "greedy_player": ("GreedyPlayer",),
+    "heuristic_player": ("HeuristicPlayer",),
     "networks": ("MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"),
     "neural": ("NeuralPolicy",),
     "random_policy": ("RandomPolicy",),

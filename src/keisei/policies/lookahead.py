@@ -90,6 +90,11 @@ def need_turns(spec: GameSpec, player: str, zero_sum: bool = False) -> None:
     """Refuses games that this kind of look-ahead cannot play."""
     if spec.simultaneous:
         raise ConfigError(f"{player} plays games in turns; in {spec.name} several seats act at once")
+    if zero_sum and spec.chance:
+        plays = "'heuristic'" if spec.heuristic else "'random'"
+        raise ConfigError(
+            f"{player} searches games without chance, and {spec.name} has dice or the like; {plays} plays it"
+        )
     if zero_sum and not (spec.zero_sum and spec.seats == 2):
         raise ConfigError(
             f"{player} plays games of two seats in which one wins what the other loses (zero_sum); {spec.name} is "

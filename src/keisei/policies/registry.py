@@ -12,6 +12,7 @@ from keisei.games.options import did_you_mean
 from keisei.native import core
 from keisei.policies.contract import Policy
 from keisei.policies.greedy_player import GreedyPlayer
+from keisei.policies.heuristic_player import HeuristicPlayer, need_heuristic
 from keisei.policies.lookahead import need_turns
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
@@ -21,7 +22,7 @@ from keisei.policies.seating import CHANCE, PolicyConfig, Seating
 
 __all__ = ["PLAYERS", "build_policy", "named_player", "seated_policies"]
 
-PLAYERS = ("random", "greedy", "search:DEPTH")
+PLAYERS = ("random", "greedy", "heuristic", "search:DEPTH")
 """The players that need no network."""
 
 
@@ -53,6 +54,9 @@ def named_player(name: str, spec: GameSpec) -> Policy | None:
     if name == "greedy":
         need_turns(spec, name)
         return GreedyPlayer()
+    if name == "heuristic":
+        need_heuristic(spec)
+        return HeuristicPlayer()
     if kind != "search":
         return None
     if not (depth.isascii() and depth.isdigit() and 1 <= int(depth) <= core.MAX_SEARCH_DEPTH):

@@ -47,7 +47,7 @@ class PolicyConfig(Settings):
     """A policy, and how it draws its actions."""
 
     policy: str
-    """learner (the weights that are being trained), random, greedy or search:DEPTH."""
+    """learner (the weights that are being trained), random, greedy, heuristic or search:DEPTH."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
     """Temperature of its play; 0 takes the best action."""
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.0

@@ -27,7 +27,7 @@ class EvaluationSettings(Settings):
     games: Annotated[int, Field(ge=2, multiple_of=2)] = 40
     """Games in each match; an even number, since players change seats."""
     opponents: tuple[str, ...] = ("random",)
-    """Players that the learner plays against: random, greedy, search:DEPTH, a run or a checkpoint."""
+    """Players that the learner plays against: random, greedy, heuristic, search:DEPTH, a run or a checkpoint."""
     gate: Annotated[float, Field(ge=0.5, le=1)] = 0.55
     """The newest weights become ``best`` if they score at least this against the best so far."""
     temperature: Annotated[float, Field(ge=0)] = 0.0

@@ -1,0 +1,103 @@
+// The rules of Ludo, as docs/games/ludo.md has them: where tokens stand, what is legal, and what a move does.
+#pragma once
+
+#include "randomness.h"
+
+namespace keisei::ludo {
+
+using i8 = std::int8_t;
+
+constexpr int TOKENS = 4, VALUES = 6, ACTIONS = VALUES * TOKENS;
+constexpr int MAX_SEATS = 4;
+constexpr int LOOP = 52, QUARTER = LOOP / 4;
+
+// A token's position as its owner counts it: the loop is 0 … 50, the home column 51 … 55.
+constexpr int YARD = -1, START = 0, LAST_ON_LOOP = 50, HOME = 56;
+
+constexpr bool is_on_loop(int position) { return position >= START && position <= LAST_ON_LOOP; }
+constexpr bool is_safe_square(int square) { return square % QUARTER == 0 || square % QUARTER == 8; }
+
+// A turn brings three dice at most. Each further roll costs a die and brings three; tokens that reach home or are
+// captured bring one, and no token does so twice in a turn.
+constexpr int MOST_DICE = 3 + 2 * TOKENS * MAX_SEATS;
+
+struct Rules {
+    int seats = 2;
+    bool blocks = false;        // two tokens of a seat on one square of the loop let no other token pass or land
+    bool capture_rolls = true;  // a capture brings a roll
+
+    int packed_bytes() const { return 1 + VALUES + TOKENS * seats; }
+    // Two players sit at opposite corners.
+    int corner(int seat) const { return seats == 2 ? 2 * seat : seat; }
+    // The square of the loop, counted from the start of seat 0.
+    int square(int seat, int position) const { return (position + QUARTER * corner(seat)) % LOOP; }
+    // Whether a token that is out of the yard can be captured nowhere. Between two players one more square is safe:
+    // the one before the other's start, which the other never reaches.
+    bool is_safe(int seat, int position) const {
+        return position > LAST_ON_LOOP || is_safe_square(square(seat, position)) ||
+               (seats == 2 && position == LOOP / 2 - 1);
+    }
+};
+
+// The dice of one ply of one game. The k-th die depends on the key alone.
+class Dice {
+  public:
+    Dice(u64 game_key, u64 ply, u64 stream) : key_(absorb(game_key, {ply, stream})) {}
+    int roll() { return 1 + int(below(finish(absorb(key_, {++rolled_})), VALUES)); }
+
+  private:
+    u64 key_, rolled_ = 0;
+};
+
+struct Position {
+    i8 tokens[MAX_SEATS][TOKENS];
+    u8 dice[VALUES];  // how many dice of each value are in hand
+    i8 turn;
+
+    bool is_won(int seat) const {
+        for (const int position : tokens[seat])
+            if (position != HOME) return false;
+        return true;
+    }
+    void pack(const Rules& rules, u8* out) const;
+    // False where the bytes are no position that a game can come to. A position that is won passes.
+    bool unpack(const Rules& rules, const u8* in);
+};
+
+constexpr int value_of(int action) { return action / TOKENS + 1; }
+constexpr int token_of(int action) { return action % TOKENS; }
+constexpr int after_move(int position, int value) { return position == YARD ? START : position + value; }
+
+Position first_position(const Rules& rules, Dice& dice);
+
+// The legal actions as bits. There are none exactly where the game is won.
+u32 legal_actions(const Position& p, const Rules& rules);
+
+// Plays a legal action; the turn passes until somebody can play. Gives whether a token was captured.
+bool play(Position& p, const Rules& rules, int action, Dice& dice);
+
+// The token that a token of the seat to move captures when it comes to a position: one of the next seat first, and
+// the first of its tokens. The seat is -1 where it captures none.
+struct Victim {
+    int seat = -1, token = 0;
+};
+Victim victim_at(const Position& p, const Rules& rules, int position);
+
+// For each square of the loop, how many enemy tokens stand one to six squares before it and can come to it.
+class Threats {
+  public:
+    Threats(const Position& p, const Rules& rules);
+
+    // How many enemy tokens could capture a token of the seat to move that stands here, with one die each.
+    int on(const Position& p, const Rules& rules, int position) const {
+        return position == YARD || rules.is_safe(p.turn, position) ? 0 : count_[rules.square(p.turn, position)];
+    }
+
+  private:
+    u8 count_[LOOP] = {};
+};
+
+// The action of a player by simple rules: home, captures, danger and progress. The key decides between equal ones.
+int heuristic_action(const Position& p, const Rules& rules, u64 key);
+
+}  // namespace keisei::ludo

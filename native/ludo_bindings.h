@@ -1,0 +1,10 @@
+// Ludo as a part of the Python module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace keisei {
+
+void bind_ludo(nanobind::module_& m);
+
+}  // namespace keisei

@@ -1,0 +1,38 @@
+"""The player by simple rules that some games bring along."""
+
+from __future__ import annotations
+
+from keisei.errors import ConfigError, PolicyError
+from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray
+from keisei.games.heuristic import HasHeuristic
+from keisei.policies.contract import Decision, Situation, no_values
+from keisei.policies.lookahead import row_keys
+
+__all__ = ["HeuristicPlayer", "need_heuristic"]
+
+
+class HeuristicPlayer:
+    """Plays what the batch's own heuristic says (``HasHeuristic``). Equal actions are chosen at random.
+    Log-probabilities are 0, since the choice is certain given its key."""
+
+    name = "heuristic"
+
+    def act(self, situation: Situation, selected: IntArray | None = None) -> Decision:
+        game = situation.game
+        if not isinstance(game, HasHeuristic):
+            raise PolicyError(_refusal(game.spec))
+        actions = game.heuristic_actions(selected, row_keys(situation, selected))
+        return Decision(actions, no_values(len(actions)), no_values(len(actions)))
+
+    def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
+        return no_values(len(observations))
+
+
+def need_heuristic(spec: GameSpec) -> None:
+    """Refuses games that bring no heuristic along."""
+    if not spec.heuristic:
+        raise ConfigError(_refusal(spec))
+
+
+def _refusal(spec: GameSpec) -> str:
+    return f"{spec.name} has no heuristic of its own (HasHeuristic); take 'greedy' or 'random' instead"
