@@ -19,7 +19,7 @@ from torch import Generator, Tensor, nn
 from keisei.config import Settings, parse_settings
 from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec, ObservationSpec
-from keisei.policies.layers import conv, excitation, initialise, linear, norm
+from keisei.policies.layers import conv, excitation, initialise, last_layer, linear, norm
 
 __all__ = ["MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"]
 
@@ -208,7 +208,10 @@ def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed:
     if config.outputs == "policy":
         return _build(config, spec, seed)
     q_network = import_module("keisei.policies.q_network")
-    network: ActorCritic = q_network.QNetwork(_build(*widened(config, spec), seed), config, spec)
+    body = _build(*widened(config, spec), seed)
+    if config.network in _BUILT_IN and seed is not None:
+        _begin_near_zero(body)
+    network: ActorCritic = q_network.QNetwork(body, config, spec)
     return network
 
 
@@ -220,6 +223,14 @@ def widened(config: ModelConfig, spec: GameSpec) -> tuple[ModelConfig, GameSpec]
         config.model_copy(update={"outputs": "policy", "policy_head": head}),
         replace(spec, num_actions=config.quantiles * spec.num_actions),
     )
+
+
+@torch.no_grad()
+def _begin_near_zero(body: ActorCritic) -> None:
+    """Makes the values of a new Q network small, as its advantages are. It learns from its own values, and large
+    random ones take long to unlearn."""
+    assert isinstance(body.value, nn.Module)
+    last_layer(body.value).weight.mul_(0.01)
 
 
 def _build(config: ModelConfig, spec: GameSpec, seed: int | None) -> ActorCritic:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from keisei.games.contract import GameSpec
 from keisei.policies.networks import ActorCritic, ModelConfig
@@ -36,9 +36,6 @@ class QNetwork(ActorCritic):
         self.quantiles = config.quantiles
         self._dueling = config.outputs == "dueling"
         self._num_actions = spec.num_actions
-
-    def initialise(self, generator: Generator) -> None:
-        self.body.initialise(generator)
 
     def forward(
         self, observations: Tensor, actions: Tensor | None = None, all_quantiles: bool = False
