@@ -89,6 +89,14 @@ def test_threads_change_no_bit_and_parts_do(network: str) -> None:
     np.testing.assert_allclose(errors[3], errors[0], rtol=1e-3, atol=1e-4)
 
 
+def test_parts_add_up_to_the_whole() -> None:
+    whole, parted = linear_dqn(), linear_dqn(parts=3)
+    one, other = (learner.step(some_sample(20)) for learner in (whole, parted))
+    assert (other.loss, other.q_mean) == pytest.approx((one.loss, one.q_mean), rel=1e-5)
+    for weight, same in zip(whole.network.parameters(), parted.network.parameters(), strict=True):
+        torch.testing.assert_close(weight.grad, same.grad, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(("tau", "interval"), [(1.0, 3), (0.25, 1)])
 def test_the_target_network_follows(tau: float, interval: int) -> None:
     learner = linear_dqn(tau=tau, target_interval=interval, learning_rate=0.1)
