@@ -26,4 +26,16 @@ constexpr u64 keyed_word(std::initializer_list<u64> key) {
 // A number in [0, 1) with 53 random bits.
 constexpr double to_uniform(u64 word) { return double(word >> 11) * 0x1p-53; }
 
+// One number in [0, 1) for each i: to_uniform(keyed_word({…key, i})).
+class KeyedUniforms {
+  public:
+    constexpr KeyedUniforms(std::initializer_list<u64> key) {
+        for (const u64 part : key) word_ = mix((word_ + GOLDEN) ^ part);
+    }
+    constexpr double operator[](u64 i) const { return to_uniform(mix(mix((word_ + GOLDEN) ^ i) + GOLDEN)); }
+
+  private:
+    u64 word_ = 0;
+};
+
 }  // namespace keisei

@@ -143,13 +143,14 @@ def test_a_tree_finds_what_a_running_sum_finds(build: str, size: int) -> None:
         tree.set(part, priorities[part])
     running = np.cumsum(priorities, dtype=np.float64)
     assert tree.total == pytest.approx(running[-1])
-    places = np.empty(997, np.int32)
-    tree.draw(3, 4, places)
+    places, drawn = np.empty(997, np.int32), np.empty(997, np.float32)
+    tree.draw(3, 4, places, drawn)
     marks = (np.arange(997) + keyed_uniform(3, 4, np.arange(997))) / 997 * tree.total
     expected = np.searchsorted(running, marks, side="right")
     near = np.abs(running[:, None] - marks).min(axis=0) < 1e-9 * tree.total
     assert (places[~near] == expected[~near]).all()
-    assert (priorities[places] > 0).all()
+    assert (drawn == priorities[places]).all()
+    assert (drawn > 0).all()
 
 
 def test_sums_depend_on_the_priorities_alone() -> None:
@@ -169,9 +170,8 @@ def test_sums_depend_on_the_priorities_alone() -> None:
 
 def test_wrong_places_do_not_reach_memory() -> None:
     tree = core.SumTree(10)
-    out = np.zeros(3, np.int32)
     with pytest.raises(ValueError, match="nothing to draw"):
-        tree.draw(0, 0, out)
+        tree.draw(0, 0, np.zeros(3, np.int32), np.zeros(3, np.float32))
     for place in (-1, 10):
         with pytest.raises(IndexError, match="a place is outside 0 … 9"):
             tree.set(np.array([place], np.int32), np.ones(1, np.float32))

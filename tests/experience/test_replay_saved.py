@@ -253,5 +253,5 @@ def test_a_slab_comes_back_from_its_content() -> None:
             assert copy.content() == item.slab.content()
             with pytest.raises(ValueError, match="1 bytes more"):
                 copy.load(item.slab.content() + b"x")
-            with pytest.raises(ValueError, match="reshape|multiple"):
+            with pytest.raises(ValueError, match=r"reshape|multiple"):
                 copy.load(item.slab.content()[:-100])
