@@ -96,7 +96,8 @@ def test_new_decisions_have_the_highest_priority() -> None:
     buffer, slabs = replay_of(KIND, STEPS, GAMES, 6, alpha=0.5), played()
     buffer.take(slabs[:1])
     sample = buffer.view().sample(len(buffer), 0, 0)
-    buffer.view().update_priorities(sample, np.full(len(sample), 3.0, np.float32))
+    for error in (3.0, 0.2):
+        buffer.view().update_priorities(sample, np.full(len(sample), error, np.float32))
     before = set(sample.places.tolist())
     buffer.take(slabs[1:2])
     drawing = buffer._drawing
@@ -105,8 +106,10 @@ def test_new_decisions_have_the_highest_priority() -> None:
     priorities = {
         place: float(drawing.priorities(np.array([place], np.int32))[0]) for place in set(places.tolist())
     }
-    assert len(set(priorities) - before) > 0
-    assert all(priority == pytest.approx(math.sqrt(3.001)) for priority in priorities.values())
+    new = set(priorities) - before
+    assert new
+    assert all(priorities[place] == pytest.approx(math.sqrt(3.001)) for place in new)
+    assert all(priorities[place] == pytest.approx(math.sqrt(0.201)) for place in set(priorities) & before)
 
 
 @pytest.mark.parametrize("error", [np.nan, np.inf])
