@@ -22,8 +22,10 @@ from keisei.experience.collected import CollectedSlab
 from keisei.experience.replay import ReplayBuffer
 from keisei.experience.replay_config import ReplaySettings
 from keisei.experience.schema import SlabShape
+from keisei.experience.slab import common_bytes, slab_layout
 from keisei.games import make_game
 from keisei.games.contract import Game, GameSpec
+from keisei.machine.torch_threads import single_threaded
 from keisei.parallel import ParallelManager
 from keisei.parallel.deliveries import copy_slab
 
@@ -84,8 +86,9 @@ class ReplayReport:
 def run(settings: Settings, *, as_json: bool, console: Console) -> None:
     results: list[Result] = []
     missing: dict[str, str] = {}
-    for game in settings.games:
-        results += _measure(game, settings, missing, console)
+    with single_threaded():  # some of the others use torch
+        for game in settings.games:
+            results += _measure(game, settings, missing, console)
     report = ReplayReport(machine(), settings.batch_size, results, _targets(results), missing)
     if as_json:
         plain = asdict(report)
@@ -112,8 +115,8 @@ def _measure(game: str, settings: Settings, missing: dict[str, str], console: Co
     for peer in BUFFERS:
         try:
             measured.append(_theirs(peer, played, settings))
-        except (PeerMissingError, ImportError) as error:
-            missing[peer.name] = str(error)
+        except PeerMissingError as error:
+            missing[f"{peer.name}, {KINDS[peer.prioritised]}"] = str(error)
     contenders = {
         f"{number}/{what}": contender
         for number, buffer in enumerate(measured)
@@ -187,7 +190,13 @@ def _ours(played: _Played, settings: Settings, prioritised: bool) -> _Measured:
         "sample": lambda seconds: rate_of(sample.with_planes, seconds),
         "packed": lambda seconds: rate_of(sample.packed, seconds),
     }
-    return _Measured(OURS, KINDS[prioritised], buffer.nbytes / buffer.capacity, contenders)
+    return _Measured(OURS, KINDS[prioritised], _bytes_per_decision(buffer, played.shape), contenders)
+
+
+def _bytes_per_decision(buffer: ReplayBuffer, shape: SlabShape) -> float:
+    """What is in use. The memory for last positions of truncated games is reserved, and used where there are some."""
+    unused = slab_layout(shape).nbytes - common_bytes(shape)
+    return buffer.nbytes / buffer.capacity - unused / shape.transitions
 
 
 class _Inserting:

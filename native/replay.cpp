@@ -10,116 +10,128 @@
 namespace keisei {
 namespace {
 
+// A decision whose outcome is not known yet.
+struct Open {
+    int place, seat;
+    double earned, factor;
+};
+
+// Follows the games of a table. What changes with every row lies in local memory, so that the compiler knows that
+// nothing else points to it.
 class Follower {
   public:
-    Follower(const SlabSizes& sizes, const ReturnRule& rule, int slab, const SlabColumns& columns, OpenDecisions open,
-             Outcomes outcomes, int* closed)
-        : sizes_(sizes), rule_(rule), columns_(columns), open_(open), outcomes_(outcomes), closed_(closed),
-          slots_(sizes.slots()), chains_(rule.chains_of_a_game(sizes)), first_place_(slab * sizes.places()),
-          first_position_(slab * sizes.positions()) {}
+    Follower(const SlabSizes& sizes, const ReturnRule& rule, int slab, const SlabColumns& columns, Outcomes outcomes,
+             int* closed)
+        : sizes_(sizes), rule_(rule), columns_(columns), outcomes_(outcomes), closed_(closed), slots_(sizes.slots()),
+          first_place_(slab * sizes.places()), first_position_(slab * sizes.positions()) {}
 
-    std::size_t follow() {
-        const int rows = sizes_.simultaneous ? sizes_.seats : 1;
-        for (int step = 0; step < sizes_.steps; ++step)
-            for (int game = 0; game < sizes_.games; ++game) {
-                for (int slot = game * rows; slot < (game + 1) * rows; ++slot) meet(step, game, slot);
-                earn(step, game);
-                const int at = step * sizes_.games + game;
-                if (columns_.terminated[at]) end(game);
-                else if (columns_.truncated[at]) cut(step, game);
-            }
+    std::size_t follow(OpenDecisions open) {
+        const std::size_t chains = rule_.chains(sizes_), entries = chains * rule_.n_step;
+        count_.assign(open.count, open.count + chains);
+        open_.resize(entries);
+        for (std::size_t i = 0; i < entries; ++i) open_[i] = {open.place[i], open.seat[i], open.earned[i], open.factor[i]};
+        if (rule_.one_chain) walk<true>();
+        else walk<false>();
+        std::copy(count_.begin(), count_.end(), open.count);
+        for (std::size_t i = 0; i < entries; ++i) {
+            open.place[i] = open_[i].place;
+            open.seat[i] = open_[i].seat;
+            open.earned[i] = open_[i].earned;
+            open.factor[i] = open_[i].factor;
+        }
         return found_;
     }
 
   private:
+    template <bool OneChain>
+    void walk() {
+        const int rows = sizes_.simultaneous ? sizes_.seats : 1, chains = OneChain ? 1 : sizes_.seats;
+        for (int step = 0; step < sizes_.steps; ++step)
+            for (int game = 0; game < sizes_.games; ++game) {
+                for (int slot = game * rows; slot < (game + 1) * rows; ++slot) meet<OneChain>(step, game, slot);
+                const int at = step * sizes_.games + game;
+                earn(game * chains, chains, columns_.reward + std::size_t(at) * sizes_.seats);
+                if (columns_.terminated[at]) end(game * chains, chains);
+                else if (columns_.truncated[at]) cut<OneChain>(step, game, chains);
+            }
+    }
+
     int checked(int seat) const {
         if (seat < 0 || seat >= sizes_.seats) throw std::out_of_range("a seat is none of the game");
         return seat;
     }
 
-    int chain_of(int game, int seat) const { return rule_.one_chain ? game : game * sizes_.seats + seat; }
-
     // A row acts: if it is the owner's, the oldest decision of a full chain bootstraps there, and a new one begins.
+    template <bool OneChain>
     void meet(int step, int game, int slot) {
         const int row = step * slots_ + slot;
         if (!columns_.acting[row] || columns_.owner[row] != rule_.owner) return;
-        const int seat = checked(columns_.seat[row]), chain = chain_of(game, seat);
-        int& count = open_.count[chain];
+        const int seat = checked(columns_.seat[row]), chain = OneChain ? game : game * sizes_.seats + seat;
+        Open* const first = &open_[std::size_t(chain) * rule_.n_step];
+        int& count = count_[chain];
         if (count == rule_.n_step) {
-            close(chain, 0, first_position_ + row, seat);
-            drop_oldest(chain);
+            close(*first, first_position_ + row, seat);
+            std::copy(first + 1, first + count, first);
+            --count;
         }
-        const int at = chain * rule_.n_step + count++;
-        open_.place[at] = first_place_ + row;
-        open_.seat[at] = seat;
-        open_.earned[at] = 0;
-        open_.factor[at] = 1;
+        first[count++] = {first_place_ + row, seat, 0, 1};
     }
 
-    void drop_oldest(int chain) {
-        const int first = chain * rule_.n_step, last = first + open_.count[chain]--;
-        for (int at = first; at + 1 < last; ++at) {
-            open_.place[at] = open_.place[at + 1];
-            open_.seat[at] = open_.seat[at + 1];
-            open_.earned[at] = open_.earned[at + 1];
-            open_.factor[at] = open_.factor[at + 1];
-        }
-    }
-
-    void earn(int step, int game) {
-        const float* const reward = columns_.reward + std::size_t(step * sizes_.games + game) * sizes_.seats;
-        for (int chain = game * chains_; chain < (game + 1) * chains_; ++chain) {
-            const int first = chain * rule_.n_step;
-            for (int at = first; at < first + open_.count[chain]; ++at) {
-                open_.earned[at] += open_.factor[at] * double(reward[open_.seat[at]]);
-                open_.factor[at] *= rule_.discount;
+    void earn(int first_chain, int chains, const float* reward) {
+        for (int chain = first_chain; chain < first_chain + chains; ++chain) {
+            Open* const first = &open_[std::size_t(chain) * rule_.n_step];
+            for (Open* open = first; open != first + count_[chain]; ++open) {
+                open->earned += open->factor * double(reward[open->seat]);
+                open->factor *= rule_.discount;
             }
         }
     }
 
-    void end(int game) {
-        for (int chain = game * chains_; chain < (game + 1) * chains_; ++chain) close_all(chain, -1, 0);
+    void end(int first_chain, int chains) {
+        for (int chain = first_chain; chain < first_chain + chains; ++chain) close_all(chain, -1, 0);
     }
 
     // A truncated game has a value at its last position. For a seat that would not act there, its last decision stands
     // in.
-    void cut(int step, int game) {
-        for (int part = 0; part < chains_; ++part) {
-            const int chain = game * chains_ + part;
-            if (!open_.count[chain]) continue;
+    template <bool OneChain>
+    void cut(int step, int game, int chains) {
+        for (int part = 0; part < chains; ++part) {
+            const int chain = game * chains + part;
+            if (!count_[chain]) continue;
             const int row = step * slots_ + (sizes_.simultaneous ? game * sizes_.seats + part : game);
             const int seat = columns_.final_seat[row];
-            if (seat >= 0 && (rule_.one_chain || seat == part)) {
+            if (seat >= 0 && (OneChain || seat == part)) {
                 close_all(chain, first_position_ + sizes_.final_positions() + row, checked(seat));
             } else {
-                const int newest = chain * rule_.n_step + open_.count[chain] - 1;
-                close_all(chain, sizes_.position_of(open_.place[newest]), open_.seat[newest]);
+                const Open newest = open_[std::size_t(chain) * rule_.n_step + count_[chain] - 1];
+                close_all(chain, sizes_.position_of(newest.place), newest.seat);
             }
         }
     }
 
     void close_all(int chain, int next, int seat) {
-        for (int i = 0; i < open_.count[chain]; ++i) close(chain, i, next, seat);
-        open_.count[chain] = 0;
+        const Open* const first = &open_[std::size_t(chain) * rule_.n_step];
+        for (const Open* open = first; open != first + count_[chain]; ++open) close(*open, next, seat);
+        count_[chain] = 0;
     }
 
     // The decision bootstraps from a position in which `seat` acts; -1 where there is none.
-    void close(int chain, int i, int next, int seat) {
-        const int at = chain * rule_.n_step + i, place = open_.place[at];
-        const double turned = open_.seat[at] == seat ? open_.factor[at] : -open_.factor[at];
-        outcomes_.reward[place] = float(open_.earned[at]);
-        outcomes_.discount[place] = next < 0 ? 0 : float(turned);
-        outcomes_.next[place] = next;
-        closed_[found_++] = place;
+    void close(const Open& open, int next, int seat) {
+        const double turned = open.seat == seat ? open.factor : -open.factor;
+        outcomes_.reward[open.place] = float(open.earned);
+        outcomes_.discount[open.place] = next < 0 ? 0 : float(turned);
+        outcomes_.next[open.place] = next;
+        closed_[found_++] = open.place;
     }
 
-    const SlabSizes& sizes_;
-    const ReturnRule& rule_;
-    const SlabColumns& columns_;
-    OpenDecisions open_;
-    Outcomes outcomes_;
-    int* closed_;
-    int slots_, chains_, first_place_, first_position_;
+    const SlabSizes sizes_;
+    const ReturnRule rule_;
+    const SlabColumns columns_;
+    const Outcomes outcomes_;
+    int* const closed_;
+    const int slots_, first_place_, first_position_;
+    std::vector<int> count_;
+    std::vector<Open> open_;
     std::size_t found_ = 0;
 };
 
@@ -129,7 +141,7 @@ constexpr std::size_t BLOCK = 32;  // rows that are asked for before the first i
 
 std::size_t follow(const SlabSizes& sizes, const ReturnRule& rule, int slab, const SlabColumns& columns,
                    OpenDecisions open, Outcomes outcomes, int* closed) {
-    return Follower(sizes, rule, slab, columns, open, outcomes, closed).follow();
+    return Follower(sizes, rule, slab, columns, outcomes, closed).follow(open);
 }
 
 void gather_sample(const SlabSizes& sizes, int packed_bytes, const SlabAddresses& addresses, Outcomes outcomes,
@@ -165,14 +177,27 @@ void gather_sample(const SlabSizes& sizes, int packed_bytes, const SlabAddresses
     }
 }
 
+void add_places(const int* places, std::size_t size, int places_of_a_slab, int* count, int* listed) {
+    int slab = 0, first = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        if (places[i] < first || places[i] >= first + places_of_a_slab) {  // most are in the slab of the one before
+            slab = places[i] / places_of_a_slab;
+            first = slab * places_of_a_slab;
+        }
+        if (listed) listed[first + count[slab]] = places[i] - first;
+        ++count[slab];
+    }
+}
+
 void draw_equally(u64 seed, u64 key, const int* count, const int* listed, std::size_t slabs, int places_of_a_slab,
                   int* drawn, std::size_t size) {
     std::vector<u64> ends(slabs);
     u64 total = 0;
     for (std::size_t slab = 0; slab < slabs; ++slab) ends[slab] = total += u64(count[slab]);
     if (!total) throw std::invalid_argument("there is nothing to draw");
+    const KeyedUniforms uniforms({seed, key});
     for (std::size_t i = 0; i < size; ++i) {
-        const u64 chosen = std::min(u64(to_uniform(keyed_word({seed, key, i})) * double(total)), total - 1);
+        const u64 chosen = std::min(u64(uniforms[i] * double(total)), total - 1);
         const std::size_t slab = std::upper_bound(ends.begin(), ends.end(), chosen) - ends.begin();
         const u64 first = ends[slab] - u64(count[slab]);
         drawn[i] = int(slab) * places_of_a_slab + listed[slab * places_of_a_slab + (chosen - first)];

@@ -86,7 +86,11 @@ struct SampleRows {
 void gather_sample(const SlabSizes& sizes, int packed_bytes, const SlabAddresses& addresses, Outcomes outcomes,
                    const int* places, std::size_t count, SampleRows out);
 
-// Draws places with equal chances. Slab k has count[k] places that may be drawn, listed from listed[k · places].
+// Adds places to those that may be drawn: slab k has count[k] of them. If `listed` is not null, they are listed there
+// from listed[k · places_of_a_slab] on, counted from the first place of the slab.
+void add_places(const int* places, std::size_t size, int places_of_a_slab, int* count, int* listed);
+
+// Draws places with equal chances from those that add_places has listed.
 void draw_equally(u64 seed, u64 key, const int* count, const int* listed, std::size_t slabs, int places_of_a_slab,
                   int* drawn, std::size_t size);
 

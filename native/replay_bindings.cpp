@@ -71,18 +71,22 @@ std::size_t follow_slab(const ReplaySlabs& self, int slab, Array<const bool> act
 }
 
 void gather_rows(const ReplaySlabs& self, Array<const u64> addresses, Array<float> rewards, Array<float> discounts,
-                 Array<int> next, Array<const int> places, Array<u8> packed_out, Array<u8> next_out,
-                 Array<int> action_out, Array<float> reward_out, Array<float> discount_out) {
+                 Array<int> next, Array<const int> generations, Array<const int> places, Array<u8> packed_out,
+                 Array<u8> next_out, Array<int> action_out, Array<float> reward_out, Array<float> discount_out,
+                 Array<int> generation_out) {
     const std::size_t slabs = self.slabs, count = places.size(), bytes = count * self.packed_bytes;
     const u64* const bases = data(addresses, 3 * slabs, "addresses");
     check_range(places.data(), count, self.all_places(), "a place");
     const Outcomes outcomes{data(rewards, self.all_places(), "rewards"), data(discounts, self.all_places(), "discounts"),
                             data(next, self.all_places(), "next")};
+    const int* const generation = data(generations, slabs, "generations");
+    int* const generation_of = data(generation_out, count, "generations");
     for (std::size_t i = 0; i < count; ++i) {
         const int place = places.data()[i], position = outcomes.next[place];
         const std::size_t slab = place / self.sizes.places(), following = position / self.sizes.positions();
         if (!bases[slab] || (position >= 0 && (following >= slabs || !bases[following])))
             throw std::out_of_range("a place leads to a slab that is not there");
+        generation_of[i] = generation[slab];
     }
     const SampleRows out{data(packed_out, bytes, "packed"), data(next_out, bytes, "next_packed"),
                          data(action_out, count, "actions"), data(reward_out, count, "rewards"),
@@ -90,6 +94,15 @@ void gather_rows(const ReplaySlabs& self, Array<const u64> addresses, Array<floa
     nb::gil_scoped_release released;
     gather_sample(self.sizes, self.packed_bytes, {bases, bases + slabs, bases + 2 * slabs}, outcomes, places.data(),
                   count, out);
+}
+
+// `listed` has room for all places, or none.
+void add_drawn(const ReplaySlabs& self, Array<const int> places, Array<int> counts, Array<int> listed) {
+    int* const count = data(counts, self.slabs, "counts");
+    int* const list = listed.size() ? data(listed, self.all_places(), "listed") : nullptr;
+    check_range(places.data(), places.size(), self.all_places(), "a place");
+    check_range(count, self.slabs, std::size_t(self.sizes.places()) + 1, "a count");
+    add_places(places.data(), places.size(), self.sizes.places(), count, list);
 }
 
 void draw_listed(const ReplaySlabs& self, u64 seed, u64 key, Array<const int> counts, Array<const int> listed,
@@ -114,6 +127,7 @@ void bind_slabs(nb::module_& m) {
             "owner"_a, "one_chain"_a)
         .def("follow", &follow_slab)
         .def("gather", &gather_rows)
+        .def("add", &add_drawn)
         .def("draw", &draw_listed);
 }
 
@@ -141,12 +155,14 @@ void bind_tree(nb::module_& m) {
             "places"_a, "out"_a)
         .def(
             "draw",
-            [](const SumTree& tree, u64 seed, u64 key, Array<int> out) {
+            [](const SumTree& tree, u64 seed, u64 key, Array<int> places, Array<float> priorities) {
                 if (!(tree.total() > 0)) throw std::invalid_argument("there is nothing to draw");
+                float* const numbers = data(priorities, places.size(), "priorities");
                 nb::gil_scoped_release released;
-                tree.draw(seed, key, out.data(), out.size());
+                tree.draw(seed, key, places.data(), places.size());
+                for (std::size_t i = 0; i < places.size(); ++i) numbers[i] = tree.priority(places.data()[i]);
             },
-            "seed"_a, "key"_a, "out"_a);
+            "seed"_a, "key"_a, "places"_a, "priorities"_a);
 }
 
 }  // namespace

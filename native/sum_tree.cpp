@@ -19,18 +19,25 @@ double sum(const Number* parts) {
     return total;
 }
 
-// Takes `at` through the parts. Rounding may lead past the last one: then the last that is not 0 is taken.
+// Finds the part that `at` is in, and takes from `at` what is before it. There is no branch to guess wrong, which would
+// take longer than the sums. Rounding may lead past the last part: then the last that is not 0 is taken.
 template <std::size_t Size, typename Number>
 std::size_t descend(const Number* parts, double& at) {
-    std::size_t last = 0;
+    std::size_t found = 0;
+    double sum = 0, before = 0;
     for (std::size_t i = 0; i < Size; ++i) {
-        const double part = double(parts[i]);
-        if (at < part) return i;
-        at -= part;
-        if (part > 0) last = i;
+        sum += double(parts[i]);
+        const bool is_past = at >= sum;
+        found += is_past;
+        before = is_past ? sum : before;
     }
-    at = double(parts[last]);
-    return last;
+    if (found < Size) {
+        at -= before;
+        return found;
+    }
+    while (found > 1 && !(parts[found - 1] > 0)) --found;
+    at = double(parts[found - 1]);
+    return found - 1;
 }
 
 }  // namespace
@@ -81,8 +88,8 @@ int SumTree::find(double at) const {
 
 void SumTree::draw(u64 seed, u64 key, int* places, std::size_t size) const {
     const double share = total() / double(size);
-    for (std::size_t i = 0; i < size; ++i)
-        places[i] = find((double(i) + to_uniform(keyed_word({seed, key, i}))) * share);
+    const KeyedUniforms uniforms({seed, key});
+    for (std::size_t i = 0; i < size; ++i) places[i] = find((double(i) + uniforms[i]) * share);
 }
 
 }  // namespace keisei

@@ -191,7 +191,10 @@ class BufferPeer:
     def make(self, spec: GameSpec, capacity: int, games: int) -> PeerBuffer:
         if importlib.util.find_spec(self.package) is None:
             raise PeerMissingError(f"{self.package} is not installed: pip install 'keisei[peers]'")
-        return self.build(spec, capacity, games, self.prioritised)
+        try:
+            return self.build(spec, capacity, games, self.prioritised)
+        except Exception as error:  # a peer that does not run here is named, and the rest is measured
+            raise PeerMissingError(f"{type(error).__name__}: {error}") from error
 
 
 BUFFERS = (

@@ -96,7 +96,8 @@ def test_new_decisions_have_the_highest_priority() -> None:
     buffer, slabs = replay_of(KIND, STEPS, GAMES, 6, alpha=0.5), played()
     buffer.take(slabs[:1])
     sample = buffer.view().sample(len(buffer), 0, 0)
-    buffer.view().update_priorities(sample, np.full(len(sample), 3.0, np.float32))
+    for error in (3.0, 0.2):
+        buffer.view().update_priorities(sample, np.full(len(sample), error, np.float32))
     before = set(sample.places.tolist())
     buffer.take(slabs[1:2])
     drawing = buffer._drawing
@@ -105,8 +106,10 @@ def test_new_decisions_have_the_highest_priority() -> None:
     priorities = {
         place: float(drawing.priorities(np.array([place], np.int32))[0]) for place in set(places.tolist())
     }
-    assert len(set(priorities) - before) > 0
-    assert all(priority == pytest.approx(math.sqrt(3.001)) for priority in priorities.values())
+    new = set(priorities) - before
+    assert new
+    assert all(priorities[place] == pytest.approx(math.sqrt(3.001)) for place in new)
+    assert all(priorities[place] == pytest.approx(math.sqrt(0.201)) for place in set(priorities) & before)
 
 
 @pytest.mark.parametrize("error", [np.nan, np.inf])
@@ -143,13 +146,14 @@ def test_a_tree_finds_what_a_running_sum_finds(build: str, size: int) -> None:
         tree.set(part, priorities[part])
     running = np.cumsum(priorities, dtype=np.float64)
     assert tree.total == pytest.approx(running[-1])
-    places = np.empty(997, np.int32)
-    tree.draw(3, 4, places)
+    places, drawn = np.empty(997, np.int32), np.empty(997, np.float32)
+    tree.draw(3, 4, places, drawn)
     marks = (np.arange(997) + keyed_uniform(3, 4, np.arange(997))) / 997 * tree.total
     expected = np.searchsorted(running, marks, side="right")
     near = np.abs(running[:, None] - marks).min(axis=0) < 1e-9 * tree.total
     assert (places[~near] == expected[~near]).all()
-    assert (priorities[places] > 0).all()
+    assert (drawn == priorities[places]).all()
+    assert (drawn > 0).all()
 
 
 def test_sums_depend_on_the_priorities_alone() -> None:
@@ -169,9 +173,8 @@ def test_sums_depend_on_the_priorities_alone() -> None:
 
 def test_wrong_places_do_not_reach_memory() -> None:
     tree = core.SumTree(10)
-    out = np.zeros(3, np.int32)
     with pytest.raises(ValueError, match="nothing to draw"):
-        tree.draw(0, 0, out)
+        tree.draw(0, 0, np.zeros(3, np.int32), np.zeros(3, np.float32))
     for place in (-1, 10):
         with pytest.raises(IndexError, match="a place is outside 0 … 9"):
             tree.set(np.array([place], np.int32), np.ones(1, np.float32))

@@ -20,6 +20,8 @@ from keisei.native import core
 
 __all__ = ["Drawing", "EqualDrawing", "PrioritisedDrawing"]
 
+_UNLISTED: IntArray = np.zeros(0, np.int32)
+
 
 class Drawing(Protocol):
     """Knows which places may be drawn."""
@@ -61,12 +63,7 @@ class EqualDrawing:
         return int(self._counts.sum())
 
     def add(self, places: IntArray) -> None:
-        slab = places // self._size
-        for index in np.unique(slab).tolist():
-            mine = places[slab == index] - index * self._size
-            first = self._counts[index]
-            self._listed[index, first : first + len(mine)] = mine
-            self._counts[index] += len(mine)
+        self._core.add(places, self._counts, self._listed)
 
     def remove_slab(self, index: int) -> None:
         self._counts[index] = 0
@@ -87,9 +84,9 @@ class PrioritisedDrawing:
     """Bytes for each decision, rounded up."""
 
     def __init__(self, ring: SlabRing, settings: ReplaySettings) -> None:
-        self._settings, self._size = settings, ring.shape.transitions
+        self._settings, self._core, self._size = settings, ring.core, ring.shape.transitions
         self._tree = core.SumTree(len(ring) * self._size)
-        self._counts = np.zeros(len(ring), np.int64)
+        self._counts: IntArray = np.zeros(len(ring), np.int32)
         self.highest = 1.0
         """The highest priority so far, to the power of alpha."""
 
@@ -98,16 +95,15 @@ class PrioritisedDrawing:
 
     def add(self, places: IntArray) -> None:
         self._tree.set(places, np.full(len(places), self.highest, np.float32))
-        self._counts += np.bincount(places // self._size, minlength=len(self._counts))
+        self._core.add(places, self._counts, _UNLISTED)
 
     def remove_slab(self, index: int) -> None:
         self._tree.set(self._places_of(index), np.zeros(self._size, np.float32))
         self._counts[index] = 0
 
     def draw(self, size: int, seed: int, key: int, progress: float) -> tuple[IntArray, FloatArray]:
-        places = np.empty(size, np.int32)
-        self._tree.draw(seed, key, places)
-        priorities = self.priorities(places)
+        places, priorities = np.empty(size, np.int32), np.empty(size, np.float32)
+        self._tree.draw(seed, key, places, priorities)
         # N and the sum of all priorities cancel out when the weights are divided by the largest one.
         weights = (priorities.min() / priorities) ** np.float32(self._settings.beta_at(progress))
         return places, weights

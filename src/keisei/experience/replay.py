@@ -118,22 +118,20 @@ class ReplayBuffer:
 
     def take(self, collected: Sequence[CollectedSlab]) -> Leases:
         """Takes experience in the order (table, sequence). Keeps its slabs, and ends the leases of the oldest."""
-        before = self._leases()
+        taken: dict[Lease, None] = {}
+        overwritten: dict[Lease, None] = {}
         inserted = episodes = 0
         for item in collected:
-            record, slab = item.record, item.slab
+            record, slab, old = item.record, item.slab, self._ring[self._ring.at]
             lease = item.lease if record.slab >= 0 else None
             inserted += self._insert(StoredSlab(record.table, record.epoch, record.sequence, slab, lease))
             episodes += int(slab.terminated.sum()) + int(slab.truncated.sum())
+            taken |= {} if lease is None else {lease: None}
+            overwritten |= {} if old is None or old.lease is None else {old.lease: None}
         self._due.add(inserted, episodes)
-        after = self._leases()
-        kept = tuple(lease for lease in after if lease not in before)
-        return Leases(kept, tuple(lease for lease in before if lease not in after))
-
-    def _leases(self) -> dict[Lease, None]:
-        """Gives the leases of all slabs, oldest first."""
-        stored = (self._ring[index] for index in self._ring.by_age())
-        return {slab.lease: None for slab in stored if slab is not None and slab.lease is not None}
+        # Where a collection is larger than the ring, some of its own slabs are overwritten at once.
+        kept = tuple(lease for lease in taken if lease not in overwritten)
+        return Leases(kept, tuple(lease for lease in overwritten if lease not in taken))
 
     def due(self) -> int:
         """Gives the gradient steps that are due since the last experience was taken."""

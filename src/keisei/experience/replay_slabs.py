@@ -143,10 +143,10 @@ class SlabRing:
             discounts=np.empty(size, np.float32),
             weights=weights,
             places=places,
-            generations=self.generations[places // self.shape.transitions],
+            generations=np.empty(size, np.int32),
         )
         self.core.gather(
-            self._addresses, self.rewards, self.discounts, self.next, places,
-            sample.packed, sample.next_packed, sample.actions, sample.rewards, sample.discounts,
+            self._addresses, self.rewards, self.discounts, self.next, self.generations, places, sample.packed,
+            sample.next_packed, sample.actions, sample.rewards, sample.discounts, sample.generations,
         )  # fmt: skip
         return sample

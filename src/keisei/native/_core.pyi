@@ -304,15 +304,19 @@ class ReplaySlabs:
         rewards: NDArray[np.float32],
         discounts: NDArray[np.float32],
         next_positions: NDArray[np.int32],
+        generations: NDArray[np.int32],
         places: NDArray[np.int32],
         packed_out: NDArray[np.uint8],
         next_out: NDArray[np.uint8],
         action_out: NDArray[np.int32],
         reward_out: NDArray[np.float32],
         discount_out: NDArray[np.float32],
+        generation_out: NDArray[np.int32],
     ) -> None:
         """Copies the decisions at some places. ``addresses`` [3, slabs] tell where each slab has its packed rows, its
         last positions and its actions; 0 where there is no slab."""
+    def add(self, places: NDArray[np.int32], counts: NDArray[np.int32], listed: NDArray[np.int32]) -> None:
+        """Adds places to the ``counts`` of their slabs, and to ``listed`` [slabs, places] unless that is empty."""
     def draw(
         self,
         seed: int,
@@ -334,7 +338,8 @@ class SumTree:
     def nbytes(self) -> int: ...
     def set(self, places: NDArray[np.int32], priorities: NDArray[np.float32]) -> None: ...
     def get(self, places: NDArray[np.int32], out: NDArray[np.float32]) -> None: ...
-    def draw(self, seed: int, key: int, out: NDArray[np.int32]) -> None:
-        """Draws one place from each of len(out) equal shares of the total. Draw i is keyed by (seed, key, i)."""
+    def draw(self, seed: int, key: int, places: NDArray[np.int32], priorities: NDArray[np.float32]) -> None:
+        """Draws one place from each of len(places) equal shares of the total, with its priority. Draw i is keyed by
+        (seed, key, i)."""
 
 def cpu_features() -> list[str]: ...
