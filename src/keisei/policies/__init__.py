@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from keisei.policies.registry import build_policy, named_player, seated_policies
     from keisei.policies.sampling import greedy, masked_log_softmax, sample
     from keisei.policies.search_player import SearchPlayer
-    from keisei.policies.seating import OpponentConfig, PolicyConfig, Seating, play
+    from keisei.policies.seating import Lineup, OpponentConfig, PolicyConfig, Seating, play
 
 __all__ = [
     "MLP",
     "ActorCritic",
     "Decision",
     "GreedyPlayer",
+    "Lineup",
     "ModelConfig",
     "NeuralPolicy",
     "OpponentConfig",
@@ -51,7 +52,7 @@ _HOMES = {
     "registry": ("build_policy", "named_player", "seated_policies"),
     "sampling": ("greedy", "masked_log_softmax", "sample"),
     "search_player": ("SearchPlayer",),
-    "seating": ("OpponentConfig", "PolicyConfig", "Seating", "play"),
+    "seating": ("Lineup", "OpponentConfig", "PolicyConfig", "Seating", "play"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
