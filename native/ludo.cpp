@@ -100,7 +100,10 @@ bool Position::unpack(const Rules& rules, const u8* in) {
     if (*in >= rules.seats) return false;
     turn = i8(*in++);
     int count = 0;
-    for (u8& number : dice) count += number = *in++;
+    for (u8& number : dice) {
+        number = *in++;
+        count += number;
+    }
     if (count > MOST_DICE) return false;
     std::memset(tokens, YARD, sizeof tokens);
     for (int seat = 0; seat < rules.seats; ++seat) {

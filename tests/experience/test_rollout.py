@@ -11,7 +11,7 @@ import pytest
 
 import keisei
 from keisei.errors import ConfigError
-from keisei.experience.advantages import CreditRule, Judged, estimate_advantages
+from keisei.experience.advantages import CreditRule, Judged, carries, estimate_advantages
 from keisei.experience.collected import CollectedSlab, Leases
 from keisei.experience.contract import Buffer
 from keisei.experience.rollout import ExperienceBuffer, Minibatch, RolloutView
@@ -98,6 +98,7 @@ def collected(game: str, spec_changes: dict[str, Any]) -> tuple[GameSpec, Sequen
 
 CASES = {
     "zero-sum": ("connect-four", {}),
+    "a seat moves again": ("ludo", {}),
     "per seat": ("connect-four", {"zero_sum": False}),
     "per slot": ("guessing", {}),
 }
@@ -140,7 +141,7 @@ def test_the_judge_is_asked_once_about_each_slab_and_heard_in_the_right_places(c
         np.testing.assert_allclose(whole.advantages[rows], targets.advantages[ours], rtol=1e-4, atol=1e-4)
     assert judge.asked == asked
     assert len(whole) == place
-    assert (buffer.carried > 0) == (case != "zero-sum")
+    assert (buffer.carried > 0) == carries(spec)
 
 
 @pytest.mark.parametrize("vtrace", [False, True])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ludo_for_tests import RULES, legal, observation, rewards, victim, walk
 
 from keisei import make_game
+from keisei.errors import GameError
 from keisei.games.contract import Step
 from keisei.games.ludo import LudoBoard
 from keisei.games.ludo.game import LudoGame
@@ -133,27 +135,80 @@ def test_the_batch_equals_the_board_with_chosen_actions(
     twins.assert_same_observations()
 
 
+def four_of(position: st.SearchStrategy[int]) -> st.SearchStrategy[list[int]]:
+    return st.lists(position, min_size=4, max_size=4)
+
+
+def at_position(game: LudoGame, packed: list[int]) -> None:
+    """Puts a batch of one game into a position that may take very long to play to."""
+    assert game._core.load(struct.pack("<QQIII", SEED, FIRST, 1, 0, 0) + bytes(packed))
+
+
 POSITION = st.one_of(st.just(-1), st.integers(0, 55), st.integers(44, 56))
+
+
+CROWDED = st.integers(0, 12).map(lambda square: 13 * (square % 4) + 3 + square // 4)
+"""Few squares, so that tokens of several players meet, and blocks and captures are frequent."""
+
+
+def packed_of(tokens: list[list[int]], dice: list[int], seat: int) -> list[int]:
+    return [seat, *(dice.count(value) for value in range(1, 7)), *(p + 1 for four in tokens for p in four)]
 
 
 @given(st.integers(2, 4), st.data())
 def test_any_packed_position_is_expanded_as_the_rules_say(players: int, data: Any) -> None:
-    tokens = data.draw(
-        st.lists(st.lists(POSITION, min_size=4, max_size=4), min_size=players, max_size=players)
-    )
+    tokens = data.draw(st.lists(four_of(POSITION), min_size=players, max_size=players))
     dice = data.draw(st.lists(st.integers(1, 6), min_size=0, max_size=6))
     seat, blocks = data.draw(st.integers(0, players - 1)), data.draw(st.booleans())
-    packed = [seat, *(dice.count(value) for value in range(1, 7)), *(p + 1 for four in tokens for p in four)]
-    row = np.array([packed], np.uint8)
+    row = np.array([packed_of(tokens, dice, seat)], np.uint8)
     game = make_game("ludo", players=players, blocks=blocks)
     won = [all(position == 56 for position in four) for four in tokens]
     if (any(won) and won != [other == seat for other in range(players)]) or (
         not any(won) and not legal(tokens, dice, seat, blocks)
     ):
-        with pytest.raises(Exception, match="row 0 of the packed rows is no possible Ludo position"):
+        with pytest.raises(GameError, match="row 0 of the packed rows is no possible Ludo position"):
             game.unpack(row)
         return
     board = LudoBoard.from_position(tokens, dice, seat, blocks=blocks)
     seen, mask = game.unpack(row)
     np.testing.assert_array_equal(seen[0], observation(board))
     assert np.flatnonzero(mask[0]).tolist() == board.legal_actions()
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(RULES), st.data())
+def test_any_position_is_played_as_on_the_board(rules: dict[str, Any], data: Any) -> None:
+    players = rules.get("players", 2)
+    places = st.lists(four_of(st.one_of(CROWDED, POSITION)), min_size=players, max_size=players)
+    tokens = data.draw(places.filter(lambda drawn: [56] * 4 not in drawn))
+    dice = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    seat = data.draw(st.integers(0, players - 1))
+    actions = legal(tokens, dice, seat, rules.get("blocks", False))
+    assume(actions)
+    action = data.draw(st.sampled_from(actions))
+    assert_same_play(tokens, dice, seat, action, rules)
+
+
+def assert_same_play(
+    tokens: list[list[int]], dice: list[int], seat: int, action: int, rules: dict[str, Any]
+) -> LudoBoard:
+    game = make_game("ludo", **rules)
+    assert isinstance(game, LudoGame)
+    at_position(game, packed_of(tokens, dice, seat))
+    board = LudoBoard.from_position(tokens, dice, seat, seed=SEED, game=FIRST, **rules)
+    step = game.step(np.array([action]))
+    board.play(action)
+    packed = step.final.packed[0] if step.done[0] else game.pack()[0]
+    assert_same_position(LudoBoard.from_packed(packed.tobytes(), **rules), board)
+    assert step.terminated[0] == (board.winner is not None)
+    return board
+
+
+@pytest.mark.parametrize(("players", "seat"), [(3, 0), (3, 2), (4, 0), (4, 1), (4, 3)])
+def test_among_several_enemies_both_take_the_next_one(players: int, seat: int) -> None:
+    """All others stand on square 30 of the loop, and the seat to move one before it."""
+    squares = [29 if other == seat else 30 for other in range(players)]
+    tokens = [[-1, (square - 13 * other) % 52, -1, -1] for other, square in enumerate(squares)]
+    board = assert_same_play(tokens, [1], seat, 1, {"players": players})
+    lost = [other for other in range(players) if board.tokens[other] == (-1,) * 4]
+    assert lost == [(seat + 1) % players]

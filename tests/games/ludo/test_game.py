@@ -1,4 +1,4 @@
-"""The batch of Ludo games: the contract, options, saving, speed of nothing, and bad input."""
+"""The batch of Ludo games: the contract, options, rewards, saving and bad input."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from keisei.evaluation import play_match
 from keisei.games.ludo import LudoBoard
 from keisei.games.ludo.game import LudoGame
 from keisei.games.randomness import keyed_word
+from keisei.games.tictactoe import TicTacToe
 from keisei.policies import Situation, build_policy, named_player
 
 
@@ -85,3 +86,11 @@ def test_players_that_search_refuse_dice(players: int) -> None:
         ConfigError, match=r"search:2 searches games without chance, and ludo has dice.*'heuristic'"
     ):
         named_player("search:2", spec)
+
+
+def test_a_single_game_with_chance_is_not_searched_either() -> None:
+    class Dicey(TicTacToe):
+        chance = True
+
+    with pytest.raises(ConfigError, match=r"tictactoe has dice or the like; 'random' plays it"):
+        named_player("search:2", make_game(Dicey).spec)
