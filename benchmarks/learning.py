@@ -8,6 +8,7 @@ number of transitions.
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from keisei.evaluation import play_match, score_interval
 from keisei.evaluation.matches import Player
 from keisei.evaluation.statistics import elo_difference
 from keisei.policies.neural import NeuralPolicy
-from keisei.runs.metric_names import ENTROPY_LOSS
+from keisei.runs.metric_names import LOSS
 from keisei.training.api import length_overrides, plan_run
 from keisei.training.callbacks import Callback
 from keisei.training.events import Evaluation, Update
@@ -46,6 +47,8 @@ class Goal:
 GOALS: dict[str, tuple[Goal, ...]] = {
     "tictactoe-ppo": (Goal("random"), Goal("search:9", unbeaten=True)),
     "connect-four-ppo": (Goal("random", 0.98), Goal("search:2", 0.5), Goal("search:4")),
+    "connect-four-dqn": (Goal("random", 0.95), Goal("search:2", 0.5)),
+    "ludo-dqn": (Goal("random", 0.95), Goal("heuristic", 0.55)),
     "shogi-quickstart": (Goal("random", 0.9), Goal("greedy")),
     "shogi-ppo": (Goal("random", 0.99), Goal("greedy", 0.8), Goal("search:1"), Goal("search:2")),
 }
@@ -159,7 +162,7 @@ class _Progress(Callback):
     def on_update(self, update: Update) -> None:
         self._status.update(
             f"{self._name}: {update.progress:.0%}, {update.counters.transitions:,} transitions, "
-            f"entropy {-update.numbers[ENTROPY_LOSS]:.2f}"
+            f"loss {update.numbers.get(LOSS, math.nan):.3g}"
         )
 
     def on_evaluation(self, evaluation: Evaluation) -> None:

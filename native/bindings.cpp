@@ -14,6 +14,7 @@
 #include "gather.h"
 #include "ludo_bindings.h"
 #include "randomness.h"
+#include "replay_bindings.h"
 #include "sampling.h"
 #include "search.h"
 
@@ -176,18 +177,19 @@ int expand(Array<const u8> packed, int max_plies, nb::object observations, nb::o
 
 // Gives -1, or 2 * row + fault - 1 of the first row that nothing can be drawn from.
 int sample(Array<const float> logits, Array<const bool> legal, Array<const double> uniforms, float temperature,
-           float epsilon, Array<int> actions, Array<float> log_probs) {
+           Array<const float> epsilons, Array<int> actions, Array<float> log_probs) {
     const std::size_t rows = uniforms.size(), count = rows ? logits.size() / rows : 0;
     const float* const scores = data(logits, rows * count, "logits");
     const bool* const mask = data(legal, rows * count, "legal");
     const double* const drawn = uniforms.data();
+    const float* const epsilon = data(epsilons, rows, "epsilons");
     int* const action = data(actions, rows, "actions");
     float* const log_prob = data(log_probs, rows, "log_probs");
     nb::gil_scoped_release released;
     for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t at = row * count;
-        const RowFault fault = sample_row(scores + at, mask + at, int(count), drawn[row], {temperature, epsilon},
-                                          action[row], log_prob[row]);
+        const RowFault fault = sample_row(scores + at, mask + at, int(count), drawn[row],
+                                          {temperature, epsilon[row]}, action[row], log_prob[row]);
         if (fault != NO_FAULT) return int(2 * row) + fault - 1;
     }
     return -1;
@@ -489,9 +491,10 @@ NB_MODULE(KEISEI_MODULE, m) {
     bind_position(m);
     bind_batch(m);
     bind_gather(m);
+    bind_replay(m);
     bind_ludo(m);
     m.def("expand", &expand, "packed"_a, "max_plies"_a, "observations"_a.none(), "legal"_a.none());
-    m.def("sample", &sample, "logits"_a, "legal"_a, "uniforms"_a, "temperature"_a, "epsilon"_a, "actions"_a,
+    m.def("sample", &sample, "logits"_a, "legal"_a, "uniforms"_a, "temperature"_a, "epsilons"_a, "actions"_a,
           "log_probs"_a);
     m.def("row_uniforms", &row_uniforms, "seed"_a, "first_game"_a, "game"_a, "episode"_a, "ply"_a, "stream"_a,
           "seat"_a, "out"_a);

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, Tag, ValidationError, model_validator
 
-from keisei.config import Settings, apply_overrides, parse_settings
+from keisei.config import Settings, apply_overrides, chosen_by, parse_settings
 from keisei.errors import ConfigError
 
 
@@ -24,6 +24,22 @@ class Net(Settings):
     rate: float = Field(default=0.5, gt=0, lt=1)
     layers: tuple[int, ...] = (1, 2)
     limit: int | None = Field(default=None, ge=1)
+
+
+class Walk(Settings):
+    gait: Literal["walk"] = "walk"
+    steps: int = Field(default=1, ge=1)
+
+
+class Drive(Settings):
+    gait: Literal["drive"] = "drive"
+    speed: float = Field(default=1.0, gt=0)
+
+
+class Trip(Settings):
+    way: Annotated[
+        Annotated[Walk, Tag("walk")] | Annotated[Drive, Tag("drive")], chosen_by("gait", default="walk")
+    ] = Walk()
 
 
 class Run(Settings):
@@ -71,6 +87,26 @@ def test_settings_are_frozen() -> None:
 
 def test_fields_are_explained_by_their_docstrings() -> None:
     assert Run.model_fields["name"].description == "What the run is called."
+
+
+def test_a_tag_chooses_among_settings() -> None:
+    assert parse_settings(Trip, {"way": {"gait": "drive", "speed": 2}}).way == Drive(speed=2)
+    assert parse_settings(Trip, {"way": {"steps": 3}}).way == Walk(steps=3)
+    assert parse_settings(Trip, {"way": Drive(speed=3)}).way == Drive(speed=3)
+    assert parse_settings(Trip, {}).way == Walk()
+    assert problems({"way": {"step": 2}}, Trip) == ["way.step: unknown setting; did you mean steps?"]
+    assert problems({"way": 3}, Trip) == ["way = 3: must be a table of settings"]
+    assert problems({"way": {"gait": "drive", "sped": 2}}, Trip) == [
+        "way.sped: unknown setting; did you mean speed?"
+    ]
+    assert problems({"way": {"gait": "drive", "speed": 0, "steps": 2}}, Trip) == [
+        "way.speed = 0: must be a number above 0",
+        "way.steps: unknown setting; known settings are gait, speed",
+    ]
+    assert problems({"way": {"gait": "walk", "steps": 0}}, Trip) == [
+        "way.steps = 0: must be a whole number at least 1"
+    ]
+    assert problems({"way": {"gait": "fly"}}, Trip) == ["way.gait = 'fly': must be one of walk, drive"]
 
 
 def test_all_problems_are_told_at_once() -> None:

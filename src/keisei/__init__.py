@@ -24,6 +24,7 @@ from keisei.games import (
 
 if TYPE_CHECKING:
     from keisei.training.api import train
+    from keisei.training.dqn_agent import train_dqn
 
 try:
     __version__ = version("keisei")
@@ -44,13 +45,18 @@ __all__ = [
     "register_game",
     "registered_games",
     "train",
+    "train_dqn",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """``keisei.train`` brings torch with it, so it is imported when it is first asked for."""
+    """What trains brings torch with it, so it is imported when it is first asked for."""
     if name == "train":
         from keisei.training.api import train
 
         return train
+    if name == "train_dqn":
+        from keisei.training.dqn_agent import train_dqn
+
+        return train_dqn
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,13 +18,21 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import annotated_types
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from keisei.errors import ConfigError
 
-__all__ = ["Settings", "apply_overrides", "parse_settings", "problem_report"]
+__all__ = ["Settings", "apply_overrides", "chosen_by", "parse_settings", "problem_report"]
 
 
 class Settings(BaseModel):
@@ -40,6 +48,19 @@ class Settings(BaseModel):
         if isinstance(value, bool) and not _accepts_bool(cls.model_fields[str(info.field_name)].annotation):
             raise PydanticCustomError("not_a_boolean", "true and false are no value for this setting")
         return value
+
+
+def chosen_by(name: str, default: str) -> Any:
+    """Makes a section with several classes of settings. The setting ``name`` chooses one: each class has it, with its
+    own ``Tag`` as the only value."""
+
+    def tag(given: object) -> str:
+        if isinstance(given, Settings):
+            return str(getattr(given, name))
+        return str(given.get(name, default)) if isinstance(given, Mapping) else default
+
+    tag.__name__ = name  # errors name the setting by it
+    return Field(discriminator=Discriminator(tag))
 
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
@@ -144,7 +165,10 @@ def _has(place: object, part: int | str) -> bool:
 
 
 def _explain(cls: type[Settings], keys: Sequence[int | str], error: ErrorDetails) -> str:
-    owner, field = _find_field(cls, keys)
+    owner, field = _find_field(cls, keys, error["loc"])
+    if error["type"] == "union_tag_invalid" and field is not None:
+        names = error["ctx"]["expected_tags"].replace("'", "")
+        return f".{_tag_of(field)} = {error['ctx']['tag']!r}: must be one of {names}"
     if error["type"] in ("extra_forbidden", "invalid_key"):
         return f": unknown setting{_suggestion(str(keys[-1]) if keys else '', owner)}"
     allowed = _allowed(field) if field is not None else ""
@@ -158,12 +182,15 @@ def _explain(cls: type[Settings], keys: Sequence[int | str], error: ErrorDetails
     return f" = {_shown(error['input'])}: must be {allowed}"
 
 
-def _find_field(cls: type[Settings], keys: Sequence[int | str]) -> tuple[type[Settings], FieldInfo | None]:
-    """Gives the class that a path ends in, and the field if the path names one."""
+def _find_field(
+    cls: type[Settings], keys: Sequence[int | str], place: Sequence[int | str]
+) -> tuple[type[Settings], FieldInfo | None]:
+    """Gives the class that a path ends in, and the field if the path names one. ``place`` is pydantic's own path,
+    which also names the class that the user has chosen of several."""
     owner, field = cls, None
     for key in keys:
         if field is not None:
-            inner = _settings_class(field.annotation)
+            inner = _chosen_class(field, place)
             if inner is None:
                 return owner, field
             owner = inner
@@ -173,9 +200,26 @@ def _find_field(cls: type[Settings], keys: Sequence[int | str]) -> tuple[type[Se
     return owner, field
 
 
+def _chosen_class(field: FieldInfo, place: Sequence[int | str]) -> type[Settings] | None:
+    """Gives the class of a section. Of several, it is the one whose tag is in the path."""
+    tag = _tag_of(field)
+    if tag is None:
+        return _settings_class(field.annotation)
+    classes = map(_settings_class, get_args(field.annotation))
+    return next((cls for cls in classes if cls and cls.model_fields[tag].default in place), None)
+
+
+def _tag_of(field: FieldInfo) -> str | None:
+    """Gives the setting by which the user chooses among several classes; None if there is one class."""
+    chosen = field.discriminator
+    return getattr(chosen.discriminator, "__name__", None) if isinstance(chosen, Discriminator) else None
+
+
 def _settings_class(annotation: Any) -> type[Settings] | None:
     if isinstance(annotation, type) and issubclass(annotation, Settings):
         return annotation
+    if get_origin(annotation) is Annotated:
+        return _settings_class(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
         return next(filter(None, map(_settings_class, get_args(annotation))), None)
     return None
@@ -190,7 +234,9 @@ def _suggestion(name: str, owner: type[Settings]) -> str:
 def _allowed(field: FieldInfo) -> str:
     """Describes what a field accepts, such as ``a whole number from 1 to 9 or null``; empty for an unusual type."""
     members = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else ()
-    kinds = [_kind(member) for member in members or (field.annotation,) if member is not NoneType]
+    kinds = dict.fromkeys(
+        _kind(member) for member in members or (field.annotation,) if member is not NoneType
+    )
     if not all(kinds):
         return ""
     return f"{' or '.join(kinds)}{_bounds(field.metadata)}{' or null' if NoneType in members else ''}"

@@ -13,7 +13,7 @@ from histories_for_tests import GAMES, KINDS, Histories, JudgeOf, Kind, Opinion,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keisei.experience.collected import CollectedSlab
+from keisei.experience.collected import CollectedSlab, Leases
 from keisei.experience.rollout import ExperienceBuffer, Minibatch
 
 TABLES = 2
@@ -114,7 +114,7 @@ def test_estimates_equal_the_brute_force(kind: Kind, vtrace: bool, case: Case) -
         taken: list[CollectedSlab] = [
             slab for table in slabs for slab, when in zip(table, case.updates, strict=True) if when == update
         ]
-        assert buffer.take(taken) == ()
+        assert buffer.take(taken) == Leases()
         check(buffer.view().whole, wanted, opinion)
     assert not any(buffer.dropped_carries.values())
     assert buffer.carried == 0 or not kind.turning

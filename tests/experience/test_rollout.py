@@ -12,7 +12,7 @@ import pytest
 import keisei
 from keisei.errors import ConfigError
 from keisei.experience.advantages import CreditRule, Judged, carries, estimate_advantages
-from keisei.experience.collected import CollectedSlab
+from keisei.experience.collected import CollectedSlab, Leases
 from keisei.experience.contract import Buffer
 from keisei.experience.rollout import ExperienceBuffer, Minibatch, RolloutView
 from keisei.games import registry
@@ -109,7 +109,7 @@ def test_workers_say_which_decisions_are_the_learners(case: str) -> None:
     _, slabs = collected(*CASES[case])
     for item in slabs:
         slab, acting = item.slab, item.slab.acting[:-1]
-        assert set(slab.policy[acting].tolist()) == {0, 1, 2}, "the learner, an opponent and chance"
+        assert set(slab.policy[acting].tolist()) == {0, 1, -1}, "the learner, an opponent and chance"
         np.testing.assert_array_equal(slab.owner == 0, acting & (slab.policy == 0))
         assert set(slab.owner[slab.owner != 0].tolist()) == {-1}
 
@@ -160,7 +160,7 @@ def test_the_judge_is_asked_once_about_all_that_was_carried(vtrace: bool) -> Non
 def test_without_a_judge_experience_is_taken_as_it_is() -> None:
     spec, slabs = collected("connect-four", {})
     buffer = ExperienceBuffer(spec, 0.9, 0.8)
-    assert buffer.take(slabs[:1]) == ()
+    assert buffer.take(slabs[:1]) == Leases()
     whole, slab = buffer.view().merged(), slabs[0].slab
     ours = slab.acting[:-1] & (slab.owner == 0)
     targets = estimate_advantages(slab, CreditRule(0.9, 0.8), zero_sum=True)

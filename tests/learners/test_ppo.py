@@ -85,7 +85,8 @@ def test_a_report_has_every_number_of_learning() -> None:
         PlainView(some_rows(24)), progress=0.25
     )
     assert set(report.owners) == {0}
-    assert set(report.numbers) == {name for name in TAGS if name.startswith("train/")} - {"train/n_updates"}
+    others = {"train/n_updates", "train/q_mean", "train/td_error"}
+    assert set(report.numbers) == {name for name in TAGS if name.startswith("train/")} - others
     assert report.numbers["train/learning_rate"] == 0.375
     assert report.numbers["train/gradient_steps"] == 9
     assert all(type(number) is float for number in report.numbers.values())

@@ -16,6 +16,7 @@ from keisei.games import Outcome
 from keisei.games.contract import Array, Step
 from keisei.games.randomness import KeyedRandom
 from keisei.parallel import Experiences, ParallelManager
+from keisei.parallel.plan import LeaguePlan
 
 BACKENDS = ("inline", "thread", "process")
 ALWAYS = 1 << 30
@@ -168,6 +169,8 @@ def manager_of(
     env: dict[str, Any] | None = None,
     seed: int = 0,
     leased_slabs: int = 0,
+    league: LeaguePlan | None = None,
+    first_version: int = 1,
     **parallel: Any,
 ) -> ParallelManager:
     """A small manager: two tables of four games, slabs of eight steps and two workers, unless said otherwise."""
@@ -178,6 +181,8 @@ def manager_of(
         {**settings, **parallel},
         seed=seed,
         leased_slabs=leased_slabs,
+        league=league,
+        first_version=first_version,
     )
 
 

@@ -11,7 +11,7 @@ from games_for_tests import BACKENDS, manager_of, nudge, pids_of
 
 from keisei.errors import ParallelError
 from keisei.parallel import CollectedSlab, ParallelManager
-from keisei.policies.behaviour import Behaviour
+from keisei.policies.behaviour import Behaviour, PlaySettings, epsilon_of_games
 
 MODEL = {"hidden_dim": 8}
 
@@ -21,7 +21,7 @@ def log_probs(item: CollectedSlab) -> Any:
 
 
 def expected_log_probs(
-    manager: ParallelManager, item: CollectedSlab, temperature: float, epsilon: float
+    manager: ParallelManager, item: CollectedSlab, temperature: float, epsilon: Any
 ) -> Any:
     """By the network itself: softmax of the logits over the temperature, mixed with the uniform distribution."""
     assert manager.model is not None
@@ -100,6 +100,47 @@ def test_a_successor_plays_the_same_behaviour(inference: str) -> None:
             found.append(manager.collect_experiences().digest())
             assert len(pids_of(manager)) == 2
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("inference", ["worker", "central"])
+def test_epsilon_may_be_spread_over_all_games(inference: str) -> None:
+    """Game i of N plays with epsilon^(1 + spread · i/(N-1)), at whatever table it is."""
+    overrides = {1: {"epsilon": 0.75}}
+    with manager_of(
+        backend="inline", model=MODEL, tables=3, games=2, inference=inference, table_overrides=overrides
+    ) as manager:
+        assert manager.model is not None
+        manager.publish(Behaviour(manager.model, temperature=0.5, epsilon=0.5, spread=2.0))
+        by_game = np.array([0.5 ** (1 + 2.0 * number / 5) for number in range(6)])
+        by_game[2:4] = 0.75  # a table with an epsilon of its own
+        for item in manager.collect_experiences():
+            epsilon = np.tile(by_game[item.first_game :][:2], item.slab.shape.steps)
+            expected = expected_log_probs(manager, item, 0.5, epsilon[:, None])
+            np.testing.assert_allclose(log_probs(item), expected, atol=1e-4)
+
+
+def test_the_epsilon_of_a_game_depends_on_its_number_alone() -> None:
+    numbers = np.arange(9, dtype=np.int32)
+    spread = epsilon_of_games(0.4, 7.0, numbers, 9)
+    assert isinstance(spread, np.ndarray)
+    np.testing.assert_allclose(spread, [0.4 ** (1 + 7 * i / 8) for i in range(9)], rtol=1e-6)
+    np.testing.assert_array_equal(epsilon_of_games(0.4, 7.0, numbers[3:5], 9), spread[3:5])
+    assert epsilon_of_games(0.4, 0.0, numbers, 9) == 0.4
+    np.testing.assert_allclose(epsilon_of_games(0.4, 7.0, numbers[:1], 1), [0.4], rtol=1e-6)
+
+
+def test_the_first_weights_may_be_played_otherwise_than_the_settings_say() -> None:
+    found = []
+    for first in (None, PlaySettings(0.25, 0.5)):
+        manager = ParallelManager(
+            {"game": "tictactoe"}, MODEL, {"backend": "inline", "num_workers": 1}, first_settings=first
+        )
+        with manager:
+            (item,) = manager.collect_experiences()
+            expected = expected_log_probs(manager, item, *((1.0, 0.0) if first is None else first[:2]))
+            np.testing.assert_allclose(log_probs(item), expected, atol=1e-4)
+            found.append(manager.version)
+    assert found == [1, 1]
 
 
 def test_without_a_network_there_is_nothing_to_publish() -> None:

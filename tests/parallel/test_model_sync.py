@@ -26,6 +26,7 @@ from torch import nn
 from keisei.errors import SharedMemoryError, WeightsError, WeightsVersionError
 from keisei.parallel import model_sync
 from keisei.parallel.model_sync import Compression, ModelSynchronizer, WeightReader
+from keisei.policies.behaviour import PlaySettings
 
 COMPRESSIONS: tuple[Compression, ...] = ("none", "half", "lossless")
 LINUX = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc")
@@ -220,18 +221,20 @@ def test_the_same_bits_count_as_the_same_weights() -> None:
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_play_settings_travel_with_the_weights(compression: Compression) -> None:
     learner, worker = Net(), Net()
-    with ModelSynchronizer(learner, compression, settings=(0.5, 0.25)) as sync:
+    with ModelSynchronizer(learner, compression, settings=PlaySettings(0.5, 0.25)) as sync:
         reader = sync.reader()
-        assert reader.settings == (1.0, 0.0), "nothing has been read yet"
+        assert reader.settings == PlaySettings(), "nothing has been read yet"
         reader.read_into(worker)
-        assert reader.settings == (0.5, 0.25)
-        assert sync.publish(learner, settings=(0.5, 0.25)) == 1
-        assert sync.publish(learner, settings=(0.5, 0.125)) == 2, "the same weights, played otherwise"
-        assert reader.settings == (0.5, 0.25), "still those that were read last"
+        assert reader.settings == PlaySettings(0.5, 0.25)
+        assert sync.publish(learner, settings=PlaySettings(0.5, 0.25)) == 1
+        assert sync.publish(learner, settings=PlaySettings(0.5, 0.25, 7.0)) == 2, (
+            "the same weights, played otherwise"
+        )
+        assert reader.settings == PlaySettings(0.5, 0.25), "still those that were read last"
         assert reader.read_into(worker) == 2
-        assert reader.settings == (0.5, 0.125)
+        assert reader.settings == PlaySettings(0.5, 0.25, 7.0)
         assert reader.read_into(worker, version=1) == 1
-        assert reader.settings == (0.5, 0.25)
+        assert reader.settings == PlaySettings(0.5, 0.25)
 
 
 def test_versions_start_where_asked_and_one_may_be_asked_for() -> None:

@@ -204,12 +204,25 @@ def test_what_cannot_be_drawn_from_is_refused(share: float) -> None:
         (np.nan, 0.0, "temperature"),
         (np.inf, 0.0, "temp"),
     ]
-    + [(1.0, epsilon, "epsilon") for epsilon in (-0.1, 1.5, np.nan)],
+    + [(1.0, epsilon, "epsilon") for epsilon in (-0.1, 1.5, np.nan, np.float32([1.5]), np.float32([np.nan]))],
 )
 def test_exploration_has_limits(temperature: float, epsilon: float, message: str) -> None:
     logits, legal = random_case(1, 5, 1.0, seed=0)
     with pytest.raises(ConfigError, match=message):
         sample(logits, legal, np.zeros(1), temperature, epsilon)
+
+
+@pytest.mark.parametrize("actions", [9, 300])
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_each_row_may_have_an_epsilon_of_its_own(temperature: float, actions: int) -> None:
+    logits, legal = random_case(5, actions, 0.3, seed=4)
+    uniforms = np.random.default_rng(2).uniform(size=5)
+    epsilons = np.array([0.0, 1.0, 0.5, 0.25, 0.125], np.float32)
+    drawn, log_probs = sample(logits, legal, uniforms, temperature, epsilons)
+    for row, epsilon in enumerate(epsilons.tolist()):
+        one = slice(row, row + 1)
+        action, log_prob = sample(logits[one], legal[one], uniforms[one], temperature, epsilon)
+        assert (drawn[row], log_probs[row]) == (action[0], log_prob[0])
 
 
 @given(cases())

@@ -24,6 +24,7 @@ from keisei.policies import (
     seated_policies,
 )
 from keisei.policies.contract import no_values
+from keisei.policies.seating import CHANCE, FIRST_MEMBER, Assignment, Lineup
 
 
 class Fixed:
@@ -100,14 +101,70 @@ def test_the_learner_changes_seats_with_every_game() -> None:
 @pytest.mark.parametrize("opponents", [(), (0.5, 0.3)])
 def test_chance_plays_openings_of_every_length_alike(opponents: tuple[float, ...]) -> None:
     seating = mix(*opponents).model_copy(update={"opening_plies": 3})
-    chance, games = len(opponents) + 1, 8000
-    plies = np.array([seating.assign(rows_of(games, 1, 2, ply), 5, 0, 1) == chance for ply in range(5)])
+    games = 8000
+    plies = np.array([seating.assign(rows_of(games, 1, 2, ply), 5, 0, 1) == CHANCE for ply in range(5)])
     assert (plies[:-1] >= plies[1:]).all()  # an opening has no gap
     np.testing.assert_allclose(np.bincount(plies.sum(axis=0)) / games, 0.25, atol=0.02)
-    following = seating.assign(rows_of(games, 1, 3, 1), 5, 0, 1) == chance
+    following = seating.assign(rows_of(games, 1, 3, 1), 5, 0, 1) == CHANCE
     assert (following != plies[1]).any()
     whole = mix(*opponents).assign(rows_of(games, 1, 2, 4), 5, 0, 1)
     np.testing.assert_array_equal(seating.assign(rows_of(games, 1, 2, 4), 5, 0, 1), whole)
+
+
+def members_of(seating: Seating, games: int, lineup: Lineup, episode: int = 0, seed: int = 5) -> Assignment:
+    return seating.draw_members(np.arange(games), np.full(games, episode), seed, lineup)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("opponents", [(), (0.2, 0.3)])
+def test_a_member_of_the_league_meets_its_share_of_the_games_that_are_left(
+    opponents: tuple[float, ...], share: float
+) -> None:
+    seating, games = mix(*opponents), 8000
+    members = members_of(seating, games, Lineup(107, share))
+    table = seating.assign(rows_of(games, 2), 5, 0, 2, members).reshape(-1, 2)
+    met = table.max(axis=1)
+    left = 1 - sum(opponents)
+    np.testing.assert_allclose((met == 107).mean(), left * share, atol=0.02)
+    np.testing.assert_allclose((met == 0).mean(), left * (1 - share), atol=0.02)
+    without = seating.assign(rows_of(games, 2), 5, 0, 2).reshape(-1, 2).max(axis=1)
+    np.testing.assert_array_equal(
+        met[without > 0], without[without > 0]
+    )  # an opponent of the seating comes first
+    assert ((table == 0).any(axis=1)).all()  # the learner has a seat in every game
+
+
+def test_the_learner_changes_seats_against_the_league_too() -> None:
+    members = np.full(6, 103, np.int16)
+    taken = [
+        mix().assign(rows_of(6, 3, episode), 1, 0, 3, members).reshape(6, 3).argmin(axis=1)
+        for episode in range(3)
+    ]
+    assert all(sorted(seats) == [0, 1, 2] for seats in np.transpose(taken).tolist())
+
+
+def test_what_a_game_draws_follows_from_its_number_and_episode_alone() -> None:
+    lineup = Lineup(101, 0.5)
+    whole = members_of(mix(0.2), 60, lineup, episode=3)
+    again = mix(0.2).draw_members(np.arange(40, 60), np.full(20, 3), 5, lineup)
+    np.testing.assert_array_equal(whole[40:], again)
+    assert (whole != members_of(mix(0.2), 60, lineup, episode=4)).any()
+    other = members_of(mix(0.2), 60, Lineup(102, 0.5), episode=3)
+    np.testing.assert_array_equal(whole == 101, other == 102)  # who it is does not change which games
+
+
+def test_the_opponents_of_games_are_those_that_rows_are_assigned_to() -> None:
+    seating, games = mix(0.3, 0.3), 200
+    members = members_of(seating, games, Lineup(105, 0.5), episode=2)
+    rows = rows_of(games, 2, episode=2)
+    met = seating.opponents_of(np.arange(games), np.full(games, 2), 5, members)
+    np.testing.assert_array_equal(met, seating.assign(rows, 5, 0, 2, members).reshape(-1, 2).max(axis=1))
+    assert set(met.tolist()) == {0, 1, 2, 105}
+
+
+def test_numbers_of_members_are_no_numbers_of_opponents() -> None:
+    with pytest.raises(ConfigError, match="opponents"):
+        mix(*[1 / FIRST_MEMBER] * FIRST_MEMBER)
 
 
 def test_a_game_is_seated_by_its_own_number() -> None:
@@ -120,8 +177,9 @@ def test_a_game_is_seated_by_its_own_number() -> None:
 
 def test_decisions_are_put_together_in_the_order_of_the_rows() -> None:
     game = keisei.make_game("tictactoe", batch=7, seed=1)
-    assignment = np.array([2, 0, 1, 1, 0, 2, 0], np.int16)
-    decision = play([Fixed(3), Fixed(5), Fixed(8)], Situation(game, 1, 0), assignment)
+    assignment = np.array([CHANCE, 0, 1, 1, 0, CHANCE, 0], np.int16)
+    policies = {0: Fixed(3), 1: Fixed(5), CHANCE: Fixed(8), 7: Fixed(1)}
+    decision = play(policies, Situation(game, 1, 0), assignment)
     expected = np.array([8, 3, 5, 5, 3, 8, 3])
     np.testing.assert_array_equal(decision.actions, expected)
     np.testing.assert_array_equal(decision.log_probs, -expected)
@@ -133,17 +191,17 @@ def test_decisions_are_put_together_in_the_order_of_the_rows() -> None:
 def test_one_policy_alone_is_asked_for_all_rows_at_once(index: int) -> None:
     """The same as asking it directly, to the bit: the learner's self-play takes no detour."""
     game = keisei.make_game("tictactoe", batch=4, seed=1)
-    decision = play([Fixed(3), Fixed(5)], Situation(game, 1, 0), np.full(4, index, np.int16))
+    decision = play({0: Fixed(3), 1: Fixed(5)}, Situation(game, 1, 0), np.full(4, index, np.int16))
     assert decision.actions.tolist() == [[3] * 4, [5] * 4][index]
 
 
 def test_assignments_that_do_not_fit_are_refused() -> None:
     situation = Situation(keisei.make_game("tictactoe", batch=4, seed=1), 1, 0)
     with pytest.raises(PolicyError, match="4 rows must act, and 3"):
-        play([Fixed(0)], situation, np.zeros(3, np.int16))
-    for wrong in (2, -1):
-        with pytest.raises(PolicyError, match="there are 2"):
-            play([Fixed(0), Fixed(1)], situation, np.array([0, 1, wrong, 0], np.int16))
+        play({0: Fixed(0)}, situation, np.zeros(3, np.int16))
+    for wrong in (2, CHANCE):
+        with pytest.raises(PolicyError, match=rf"policy {wrong}, and the policies are \[0, 1\]"):
+            play({0: Fixed(0), 1: Fixed(1)}, situation, np.array([0, 1, wrong, 0], np.int16))
 
 
 def test_mixed_games_can_be_played_to_their_ends() -> None:
@@ -160,7 +218,9 @@ def test_mixed_games_can_be_played_to_their_ends() -> None:
         },
     )
     policies = seated_policies(Fixed(0), seating, game.spec, network)
-    assert [type(policy) for policy in policies] == [Fixed, RandomPolicy, NeuralPolicy, RandomPolicy]
+    assert {number: type(policy) for number, policy in policies.items()} == {
+        0: Fixed, 1: RandomPolicy, 2: NeuralPolicy, CHANCE: RandomPolicy,
+    }  # fmt: skip
     policies[0] = policies[2]  # Fixed would soon play on a taken square
     situation, finished = Situation(game, 2, 0), 0
     for _ in range(30):

@@ -86,6 +86,17 @@ def test_central_inference_agrees() -> None:
     assert verify(replace(SMALL, central=True)).same
 
 
+def test_all_agree_on_a_league_while_workers_are_killed() -> None:
+    """There are more rounds, each with a snapshot, than places on the shelf."""
+    settings = replace(SMALL, league=True, kills=3, rounds=16)
+    assembly = settings.assemble_league()
+    assert assembly is not None
+    assert assembly.plan.snapshots < 16
+    report = verify(settings)
+    assert report.same
+    assert report.runs[0].digest != verify(replace(SMALL, rounds=16, workers=(1,))).runs[0].digest
+
+
 def test_hidden_randomness_is_found(hidden_dice: str) -> None:
     report = verify(replace(SMALL, game=hidden_dice, rounds=2))
     assert not report.same

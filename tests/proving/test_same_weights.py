@@ -17,10 +17,11 @@ WAYS = ["inline", "inline", "thread", "thread", "process", "process"]
 DISTURBED = ["workers killed", "crew changes", "stopped", "trainer killed"]
 
 
-def test_all_ways_come_to_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("league", [False, True])
+def test_all_ways_come_to_the_same_weights(monkeypatch: pytest.MonkeyPatch, league: bool) -> None:
     monkeypatch.setattr(same_weights, "TRAINER_KILLS", 1)
     seen: dict[str, list[tuple[int, int]]] = {}
-    config = small_config("tictactoe", games=4)
+    config = small_config("tictactoe", games=4, league=league)
     report = verify_training(
         config,
         workers=(1, 3),

@@ -16,7 +16,16 @@ import pytest
 
 from keisei.errors import RunDatabaseError
 from keisei.runs.database import SCHEMA_VERSION, RunDatabase
-from keisei.runs.rows import ChangeRow, EvaluationRow, GameRow, Progress, RatingRow, WorkerEventRow
+from keisei.runs.rows import (
+    ChangeRow,
+    EvaluationRow,
+    GameRow,
+    LeagueMemberRow,
+    LeagueResultRow,
+    Progress,
+    RatingRow,
+    WorkerEventRow,
+)
 
 
 @pytest.fixture
@@ -137,6 +146,42 @@ def test_rewinding_tells_how_much_it_took_back(database: RunDatabase) -> None:
     assert database.rewind(1) == 0
 
 
+def member(number: int, update: int, wins: int = 3) -> LeagueMemberRow:
+    return LeagueMemberRow(
+        number, update, 1.0, f"update-{number}", "snapshot", 1, True, wins, 2, 1, 6, 0.6, 0.3, 0.8,
+        None, None, None, False,
+    )  # fmt: skip
+
+
+def result(learner: str, update: int) -> LeagueResultRow:
+    return LeagueResultRow(learner, "random", update, 1.0, 3, 2, 1, 0.6, 0.3, 0.8)
+
+
+def test_the_league_is_known_as_it_was_last(database: RunDatabase) -> None:
+    database.add_league([member(100, 1), member(101, 1)], [result("update-1", 1)])
+    database.add_league([member(101, 2, wins=5)], [result("update-1", 2), result("update-2", 2)])
+    assert database.league_members() == [member(100, 1), member(101, 2, wins=5)]
+    assert database.league_results() == [result("update-1", 2), result("update-2", 2)]
+    database.rewind(1)
+    assert database.league_members() == [member(100, 1)]
+    assert database.league_results() == []
+
+
+def test_a_database_from_before_the_league_is_read_and_completed(tmp_path: Path) -> None:
+    with RunDatabase(tmp_path / "run.db") as database:
+        fill(database, 1)
+    connection = sqlite3.connect(tmp_path / "run.db")
+    connection.executescript("DROP TABLE league_members; DROP TABLE league_results; PRAGMA user_version = 3")
+    connection.close()
+    with RunDatabase(tmp_path / "run.db", read_only=True) as reader:
+        assert (reader.league_members(), reader.league_results()) == ([], [])
+    with RunDatabase(tmp_path / "run.db") as database:
+        database.add_league([member(100, 2)], [result("update-1", 2)])
+        assert database.rewind(1) == 2
+        assert database.progress() == Progress(1, 10, 1.0)
+    RunDatabase(tmp_path / "run.db").close()
+
+
 def half_an_update(database: RunDatabase, failure: Callable[[], object]) -> None:
     with database.batch():
         fill(database, 2)
@@ -233,10 +278,8 @@ def test_a_newer_schema_is_told(tmp_path: Path) -> None:
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
     for read_only in (False, True):
-        with pytest.raises(
-            RunDatabaseError,
-            match=rf"run\.db has schema {SCHEMA_VERSION + 1}, .* knows up to {SCHEMA_VERSION}\. Use the version",
-        ):
+        told = rf"run\.db has schema {SCHEMA_VERSION + 1}, .* knows up to {SCHEMA_VERSION}\. Use the version"
+        with pytest.raises(RunDatabaseError, match=told):
             RunDatabase(tmp_path / "run.db", read_only=read_only)
 
 
@@ -247,7 +290,8 @@ def of_the_first_schema(path: Path) -> None:
     connection = sqlite3.connect(path)
     for column in ("seats", "mean_return", "return_low", "return_high", "opponent_return"):
         connection.execute(f"ALTER TABLE evaluations DROP COLUMN {column}")
-    connection.execute("DROP TABLE changes")
+    for table in ("changes", "league_members", "league_results"):
+        connection.execute(f"DROP TABLE {table}")
     connection.execute(
         "INSERT INTO evaluations VALUES (1, 10, 1.5, 'learner', 'random', 7, 2, 1, 0.8, 0.6, 0.9, 190.8, 100, 300)"
     )

@@ -73,8 +73,8 @@ def test_settings_without_a_name_are_named_after_their_game(tmp_path: Path) -> N
 
 def test_length_is_set_by_what_is_asked_for_alone() -> None:
     assert length_overrides(None, None) == []
-    assert length_overrides(5, None) == ["run.steps=5", "run.minutes=null"]
-    assert length_overrides(None, 2.5) == ["run.steps=null", "run.minutes=2.5"]
+    assert length_overrides(5, None) == ["run.steps=5", "run.minutes=null", "run.episodes=null"]
+    assert length_overrides(None, 2.5) == ["run.steps=null", "run.minutes=2.5", "run.episodes=null"]
     assert length_overrides(5, 2.5) == ["run.steps=5", "run.minutes=2.5"]
 
 

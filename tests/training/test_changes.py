@@ -6,14 +6,16 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 from training_for_tests import TINY, After, Recorder, raising, tiny, train
 
 import keisei
+from keisei.config import Settings
 from keisei.errors import CheckpointError, ConfigError, RunDatabaseError, RunSettingsError
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import load_checkpoint, save_checkpoint
@@ -65,11 +67,25 @@ def stored_changes(run: RunDirectory) -> list[tuple[int, str, str, str]]:
 # The rule
 
 
-ALL_SETTINGS = [
-    (section, name)
-    for section, field in TrainConfig.model_fields.items()
-    for name in getattr(field.annotation, "model_fields", ())
-]
+def classes_of(annotation: object) -> list[type[Settings]]:
+    """The classes that a section may have. The learner's depends on the regime, and there may be no league."""
+    found = [annotation, *get_args(annotation), *chain(*map(get_args, get_args(annotation)))]
+    return [kind for kind in found if isinstance(kind, type) and issubclass(kind, Settings)]
+
+
+ALL_SETTINGS = list(
+    dict.fromkeys(
+        (section, name)
+        for section, field in TrainConfig.model_fields.items()
+        for kind in classes_of(field.annotation)
+        for name in kind.model_fields
+    )
+)
+
+
+def test_every_section_is_looked_at() -> None:
+    assert {section for section, _ in ALL_SETTINGS} == set(TrainConfig.model_fields)
+    assert {("learner", "clip"), ("learner", "huber"), ("league", "window")} <= set(ALL_SETTINGS)
 
 
 @pytest.mark.parametrize(("section", "name"), ALL_SETTINGS)
@@ -95,6 +111,16 @@ def test_a_setting_that_nobody_has_sorted_never_changes() -> None:
     assert rule_of("learner", "brand_new") is rule_of("league", "size") is Rule.NEVER
     (change,) = differences({"learner": {"brand_new": 1}}, {"learner": {"brand_new": 2}})
     assert (str(change), change.rule) == ("learner.brand_new 1 → 2", Rule.NEVER)
+
+
+def test_a_league_is_not_added_or_left_out_on_the_way_but_its_draws_may_change() -> None:
+    league = {"enabled": True, "window": 12}
+    added = {change.setting: change.rule for change in differences({"league": None}, {"league": league})}
+    left = {change.setting: change.rule for change in differences({"league": league}, {"league": None})}
+    assert added == left == {"league.enabled": Rule.NEVER, "league.window": Rule.ANNOUNCED}
+    (change,) = differences({"league": league}, {"league": {**league, "window": 6}})
+    assert (str(change), change.rule) == ("league.window 12 → 6", Rule.ANNOUNCED)
+    assert not differences({}, {"league": None})
 
 
 def test_differences_look_into_tables_and_know_the_defaults() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from keisei.training.league.settings import LeagueSettings
+
 DOCS = Path(__file__).parents[2] / "docs"
 CODE = [
     pytest.param(name, code, id=f"{name}-{number}")
@@ -20,6 +22,18 @@ CODE = [
 @pytest.mark.parametrize(("name", "code"), CODE)
 def test_the_code_runs(name: str, code: str) -> None:
     exec(compile(code, f"docs/{name}", "exec"), {})
+
+
+def test_the_page_has_every_setting_of_the_league_with_its_default() -> None:
+    page = (DOCS / "training.md").read_text()
+    section = page.partition("## A league")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", section, flags=re.MULTILINE)
+    told = {name: default for names, default in rows for name in re.findall(r"`(\w+)`", names)}
+    shown = {None: "null", (): "none", True: "true"}
+    assert told == {
+        name: shown.get(field.default, str(field.default))
+        for name, field in LeagueSettings.model_fields.items()
+    }
 
 
 def test_the_page_names_every_network() -> None:

@@ -10,14 +10,27 @@ import pytest
 from keisei.learners.contract import Report
 from keisei.runs.metric_names import TAGS
 from keisei.runs.rows import EvaluationRow
-from keisei.training.events import CollectionSummary, Counters, Ended, Evaluation, GameSummary, Update
+from keisei.training.events import (
+    CollectionSummary,
+    Counters,
+    Ended,
+    Evaluation,
+    GameSummary,
+    LeagueSummary,
+    Update,
+)
 
 LEARNED = {name: 0.5 for name in TAGS if name.startswith("train/") and name != "train/n_updates"}
+LEARNED["rollout/exploration_rate"] = 0.25
+USUAL = {name for name in TAGS if not name.startswith("league/")}
+"""The numbers of a run without a league."""
 UPDATE = Update(
     counters=Counters(3, 3000, 60, 12.0),
     progress=0.3,
     games=GameSummary(20, 80.0, 0.1, 0.55, 0.25, 0.05, {"checkmate": 20}),
-    collection=CollectionSummary(1000, 3.0, 0.5, 2, 0.93, 4, 1, 7),
+    collection=CollectionSummary(
+        1000, 3.0, 0.5, 2, 0.93, 4, 1, 7, LeagueSummary(14, 9, 0.6, "greedy", 0.4, 1)
+    ),
     report=Report({0: LEARNED}),
     learn_seconds=1.0,
 )
@@ -36,6 +49,11 @@ def test_an_update_has_every_number_and_no_other() -> None:
         "selfplay/first_win_rate": 0.55,
         "selfplay/draw_rate": 0.25,
         "selfplay/truncation_rate": 0.05,
+        "league/members": 14,
+        "league/games": 9,
+        "league/score": 0.6,
+        "league/worst_score": 0.4,
+        "league/forgotten": 1,
         "perf/transitions_per_second": 250.0,
         "perf/collect_seconds": 3.0,
         "perf/learn_seconds": 1.0,
@@ -43,14 +61,19 @@ def test_an_update_has_every_number_and_no_other() -> None:
         "perf/policy_lag": 0.5,
         "perf/worker_utilisation": 0.93,
     }
-    assert set(UPDATE.numbers) == set(TAGS)
+    assert set(UPDATE.numbers) == USUAL
+
+
+def test_a_league_has_numbers_only_where_there_is_one() -> None:
+    alone = replace(UPDATE, collection=replace(UPDATE.collection, league=None))
+    assert {name for name in TAGS if name.startswith("league/")} == set(TAGS) - set(alone.numbers)
 
 
 def test_what_is_not_known_is_left_out() -> None:
     none = GameSummary(0, math.nan, math.nan, math.nan, math.nan, math.nan, {})
     report = Report({0: {**LEARNED, "train/loss": math.nan}})
     numbers = replace(UPDATE, games=none, report=report, counters=Counters()).numbers
-    assert set(TAGS) - set(numbers) == {
+    assert USUAL - set(numbers) == {
         "rollout/ep_len_mean", "rollout/ep_rew_mean", "selfplay/first_win_rate", "selfplay/draw_rate",
         "selfplay/truncation_rate", "train/loss", "time/fps",
     }  # fmt: skip

@@ -69,6 +69,25 @@ def training(rounds: Rounds = 3, as_json: Json = False) -> None:
 
 
 @app.command()
+def dqn(rounds: Rounds = 3, as_json: Json = False) -> None:
+    """Compare DQN in one process and with workers, at equal gradient steps for each transition."""
+    measured = _benchmark("dqn")
+    measured.run(measured.Settings(rounds=rounds), as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
+def replay(
+    rounds: Rounds = 5,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts.")] = 0.5,
+    as_json: Json = False,
+) -> None:
+    """Measure how fast a replay takes and gives decisions, and their bytes, beside SB3, TorchRL and cpprb."""
+    replaying = _benchmark("replay")
+    settings = replaying.Settings(rounds=rounds, seconds=seconds)
+    replaying.run(settings, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def search(rounds: Rounds = 3, as_json: Json = False) -> None:
     """Measure how long the players greedy and search:DEPTH take for a move of Shogi."""
     _benchmark("search").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))
@@ -96,6 +115,22 @@ def collect(
         peers=peers,
     )
     collecting.run(settings, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
+def league(
+    rounds: Rounds = 5,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 4.0,
+    preset: Annotated[
+        str, typer.Option(help="The preset with game, network and tables.")
+    ] = "shogi-quickstart",
+    members: Annotated[int, typer.Option(min=1, help="Snapshots in the pool.")] = 12,
+    as_json: Json = False,
+) -> None:
+    """Measure what collecting costs in a league: half of the games against a pool, compared with self-play."""
+    measured = _benchmark("league")
+    settings = measured.Settings(rounds=rounds, seconds=seconds, preset=preset, members=members)
+    measured.run(settings, as_json=as_json, console=Console(highlight=False))
 
 
 @app.command()

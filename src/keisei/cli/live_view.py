@@ -221,7 +221,16 @@ def _games(history: RunHistory) -> Iterator[Text]:
     cut = percent(history.game_mean(lambda games: games.truncations), 0)
     yield _row(f"{finished:,} finished · {plies} plies · first wins {first} · draws {draws} · cut off {cut}")
     endings = [f"{name} {count:,}" for name, count in history.endings]
-    yield _row(one_line(" · ".join(endings)) or "no game was finished lately", LABEL)
+    yield _row(_league(history) + (one_line(" · ".join(endings)) or "no game was finished lately"), LABEL)
+
+
+def _league(history: RunHistory) -> str:
+    """Describes the league, if there is one, before the endings of games."""
+    league = history.updates[-1].collection.league if history.updates else None
+    if league is None:
+        return ""
+    worst = f"worst {percent(league.worst_score, 0)}"
+    return f"league of {league.members} · score {percent(league.score, 0)} · {worst} · forgotten {league.forgotten} · "
 
 
 def _workers(history: RunHistory, started: Started) -> Text:

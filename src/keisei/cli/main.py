@@ -17,6 +17,7 @@ from keisei.cli import (
     doctor,
     evaluate,
     games,
+    league,
     perft,
     play,
     plot,
@@ -62,6 +63,7 @@ app.command("doctor")(doctor.doctor)
 app.command("evaluate")(evaluate.evaluate)
 app.command("games")(games.games)
 app.command("ladder")(tournament.ladder)
+app.command("league")(league.league)
 app.command("perft")(perft.perft)
 app.command("play")(play.play)
 app.command("plot")(plot.plot)

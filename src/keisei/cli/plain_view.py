@@ -98,6 +98,7 @@ def update_line(update: Update, history: RunHistory) -> str:
         *_learning(update, history),
         f"games {update.games.games:,}",
         f"plies {figure(update.games.mean_plies, '.1f')}",
+        *_league(update),
         f"lag {figure(update.collection.policy_lag, '.1f')}",
         f"left {clock(history.seconds_left)}",
     ]
@@ -109,6 +110,13 @@ def _learning(update: Update, history: RunHistory) -> list[str]:
     told = history.learning
     chosen = [shown for shown in (ENTROPY, VALUE_LOSS, KL) if shown in told] or told[:FIGURES]
     return [f"{shown.label} {figure(shown.of(update), shown.form)}" for shown in chosen]
+
+
+def _league(update: Update) -> list[str]:
+    league = update.collection.league
+    if league is None:
+        return []
+    return [f"league {league.members}, worst {percent(league.worst_score, 0)}, forgotten {league.forgotten}"]
 
 
 def describe(started: Started) -> str:

@@ -25,7 +25,14 @@ from keisei.runs.directory import CONFIG, RunDirectory, list_runs
 from keisei.runs.durable_files import replace_file
 
 SHARES = {"first wins": tags.FIRST_WINS, "draws": tags.DRAWS, "cut off": tags.TRUNCATIONS}
-OVERVIEW = (tags.ENTROPY_LOSS, tags.GAME_LENGTH, *SHARES.values(), tags.SPEED, tags.WORKER_UTILISATION)
+OVERVIEW = (
+    tags.ENTROPY_LOSS,
+    tags.EPSILON,
+    tags.GAME_LENGTH,
+    *SHARES.values(),
+    tags.SPEED,
+    tags.WORKER_UTILISATION,
+)
 """The metrics of the default picture."""
 SIZES = {
     "mlp": ("hidden_dim", "num_layers"),
@@ -78,7 +85,7 @@ def plot(
         raise ConfigError(f"{len(runs)} runs are too many for one picture; draw at most {len(COLOURS)}")
     if out is not None:
         _check_out(out)
-    paths = [_find(run, root) for run in runs]
+    paths = [find_directory(run, root) for run in runs]
     curves = _with_distinct_names([(path, read_run(path, metric or OVERVIEW)) for path in paths])
     picture = metrics_picture(curves, metric) if metric else overview(curves)
     if out is None:
@@ -121,13 +128,12 @@ def overview(runs: Sequence[RunCurves]) -> Picture:
         strength.append(Series([Point(p.x, p.y) for p in runs[0].best], "best so far", colour=None, dash=1))
     shares = partial(Panel, percent=True, low=0.0, high=1.0)
     from_zero = partial(Panel, low=0.0)
-    entropy = _curves({"": [_entropy(run) for run in runs]})
     length, speed, busy = (
         _metric_curves(runs, {"": name}) for name in (tags.GAME_LENGTH, tags.SPEED, tags.WORKER_UTILISATION)
     )
     panels = [
         shares("Score in matches against", strength, "with 95 % intervals", columns=2, rows=2),
-        from_zero("Entropy", entropy, "of the policy"),
+        from_zero(*_exploration(runs)),
         from_zero("Game length", length, "mean plies"),
         shares("Self-play games", _metric_curves(runs, SHARES), "shares"),
         from_zero("Speed", speed, "transitions a second"),
@@ -179,6 +185,15 @@ def _curves(kinds: Mapping[str, Sequence[Points]]) -> list[Series]:
     ]
 
 
+def _exploration(runs: Sequence[RunCurves]) -> tuple[str, list[Series], str]:
+    """Gives title, curves and unit of the panel on exploration: entropy, or epsilon if no run has an entropy."""
+    entropy = _curves({"": [_entropy(run) for run in runs]})
+    epsilon = _metric_curves(runs, {"": tags.EPSILON})
+    if epsilon and not entropy:
+        return "Exploration", epsilon, "share of random decisions"
+    return "Entropy", entropy, "of the policy"
+
+
 def _entropy(run: RunCurves) -> Points:
     return [Point(point.x, -point.y) for point in run.metric(tags.ENTROPY_LOSS)]
 
@@ -214,7 +229,7 @@ def _time_scale(run: RunCurves) -> tuple[list[tuple[float, str]], str]:
     return marks, unit
 
 
-def _find(text: str, root: Path) -> Path:
+def find_directory(text: str, root: Path) -> Path:
     """Gives the directory of a run. Its database is enough, so it may be copied alone."""
     for path in (root / text, Path(text)):
         if RunDirectory(path).database.exists() or (path / CONFIG).is_file():

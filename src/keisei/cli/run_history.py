@@ -45,6 +45,9 @@ LEARNING = (
     Figure(tags.EXPLAINED_VARIANCE, "explained", ".3f"),
     Figure(tags.POLICY_LOSS, "policy loss", ".4f"),
     KL,
+    Figure(tags.EPSILON, "epsilon", ".3f"),
+    Figure(tags.TD_ERROR, "TD error", ".4f"),
+    Figure(tags.Q_MEAN, "mean Q", ".3f"),
     Figure(tags.CLIP_FRACTION, "clip fraction", "%"),
     Figure(tags.LEARNING_RATE, "learning rate", ".1e"),
 )

@@ -51,6 +51,9 @@ def verify(
     ] = None,
     stops: Annotated[bool, typer.Option("--stops", help="Stop (SIGSTOP) some of them instead.")] = False,
     central: Annotated[bool, typer.Option("--central", help="One inference for all workers.")] = False,
+    league: Annotated[
+        bool, typer.Option("--league", help="The learner meets a league of opponents.")
+    ] = False,
     training: Annotated[
         bool, typer.Option("--training", help="Train instead, and compare the final weights.")
     ] = False,
@@ -72,16 +75,22 @@ def verify(
     if training:
         _refuse(ctx, ("network", "stops", "central"), "with --training")
         if config is not None:
-            _refuse(ctx, ("game", "tables", "games", "seed"), "with --config, whose settings are taken")
-        settings = _training_config(config, game, tables or 3, games, seed)
+            _refuse(
+                ctx, ("game", "tables", "games", "seed", "league"), "with --config, whose settings are taken"
+            )
+        settings = _training_config(config, game, tables or 3, games, seed, league)
         same = _verify_training(settings, counts, rounds or 4, 4 if kills is None else kills, as_json)
     else:
         _refuse(ctx, ("config",), "without --training")
+        if league and not network:
+            raise ConfigError(
+                "--league keeps snapshots of a network, so it means nothing with --random; leave it out"
+            )
         from keisei.proving.same_experience import VerifySettings
 
         collected = VerifySettings(
             game=game, tables=tables or 5, games=games, workers=counts, rounds=rounds or 20, seed=seed,
-            network=network, central=central, kills=kills or 0, stops=stops,
+            network=network, central=central, kills=kills or 0, stops=stops, league=league,
         )  # fmt: skip
         same = _verify_collection(collected, as_json)
     if not same:
@@ -116,12 +125,14 @@ def _verify_collection(settings: VerifySettings, as_json: bool) -> bool:
     return report.same
 
 
-def _training_config(target: str | None, game: str, tables: int, games: int, seed: int) -> TrainConfig:
+def _training_config(
+    target: str | None, game: str, tables: int, games: int, seed: int, league: bool
+) -> TrainConfig:
     from keisei.proving.same_weights import small_config
     from keisei.training.presets import find_source
 
     if target is None:
-        return small_config(game, tables, games, seed)
+        return small_config(game, tables, games, seed, league)
     return find_source(target, Path("runs")).config()
 
 

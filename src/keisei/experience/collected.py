@@ -21,6 +21,25 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Leases:
+    """What a buffer does with slabs when it takes experience."""
+
+    kept: Sequence[Lease] = ()
+    """Slabs of this collection that stay with the buffer. The others may go back to the workers at once."""
+    ended: Sequence[Lease] = ()
+    """Slabs of earlier collections that the buffer no longer needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LentSlab:
+    """An empty slab for what a buffer restores."""
+
+    slab: Slab
+    lease: Lease | None
+    """None if the slab has memory of its own, which nobody else waits for."""
+
+
+@dataclass(frozen=True, slots=True)
 class CollectedSlab:
     """One slab and the record that committed it."""
 

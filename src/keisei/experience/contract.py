@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from keisei.experience.collected import CollectedSlab, Lease
+from keisei.experience.collected import CollectedSlab, Leases, LentSlab
 
 if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
     from keisei.runs.checkpoint import State
 
 View_co = TypeVar("View_co", covariant=True)
 """The view that the learner of the same regime learns from."""
+Lend: TypeAlias = Callable[[int], Sequence[LentSlab]]
+"""Gives this many empty slabs to a buffer that restores its own."""
 
 
 class Buffer(Protocol[View_co]):
     """Holds experience between workers and a learner. Each regime has its own kind."""
 
-    def take(self, collected: Sequence[CollectedSlab]) -> Sequence[Lease]:
-        """Takes what was collected, and returns leases for the slabs that it keeps. The others may go back to the
-        workers at once."""
+    @property
+    def most_leases(self) -> int:
+        """The most slabs that it keeps at a time. 0 if it copies all that it needs."""
+        ...
+
+    def take(self, collected: Sequence[CollectedSlab]) -> Leases:
+        """Takes what was collected. Returns the slabs that it keeps, and those that it no longer needs."""
         ...
 
     def due(self) -> int:
@@ -34,6 +40,6 @@ class Buffer(Protocol[View_co]):
         """Gives the state for a checkpoint."""
         ...
 
-    def restore(self, state: State) -> None:
-        """Restores a state."""
+    def restore(self, state: State, lend: Lend) -> None:
+        """Restores a state. Slabs of the state go into slabs that ``lend`` gives."""
         ...

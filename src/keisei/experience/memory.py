@@ -54,6 +54,13 @@ class SharedBlock:
             raise SharedMemoryError(_too_large(nbytes, f"the system says: {error}")) from error
         self._hold(fd, mapping, sparse)
 
+    @classmethod
+    def private(cls, nbytes: int) -> Self:
+        """A block of this process alone. It needs no file descriptor, of which a process has some thousand."""
+        block = cls.__new__(cls)
+        block._hold(-1, mmap.mmap(-1, nbytes), sparse=True)
+        return block
+
     def _hold(self, fd: int, mapping: mmap.mmap, sparse: bool) -> None:
         self._fd = fd
         self._sparse = sparse
@@ -90,12 +97,22 @@ class SharedBlock:
         # frombuffer keeps the memory mapped. Views of np.ndarray(buffer=...) would crash after close().
         return np.frombuffer(self.buffer, np.uint8)[offset:end].view(kind).reshape(shape)
 
+    def reserve(self, offset: int, nbytes: int) -> None:
+        """Takes memory for a part of a sparse block now, before something is written there."""
+        if not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self._fd, offset, nbytes)
+        except OSError as error:
+            raise SharedMemoryError(_too_large(nbytes, f"the system says: {error}")) from error
+
     def close(self) -> None:
         """Releases the memory. Arrays that are still in use keep it until they are deleted."""
         mapping, self._mapping = self._mapping, None
         if mapping is None:
             return
-        os.close(self._fd)
+        if self._fd >= 0:
+            os.close(self._fd)
         try:
             mapping.close()
         except BufferError:
@@ -120,8 +137,9 @@ class SharedBlock:
                 "a shared block goes to another process only while that is being started: "
                 "give it to multiprocessing.Process among the arguments, not through a queue or a pipe"
             )
-        if self._mapping is None:
-            raise SharedMemoryError("this shared block is closed and cannot be given to a process")
+        if self._mapping is None or self._fd < 0:
+            state = "closed" if self._mapping is None else "private"
+            raise SharedMemoryError(f"this shared block is {state} and cannot be given to a process")
         return _rebuild, (self._nbytes, self._sparse, reduction.DupFd(self._fd))
 
     def __repr__(self) -> str:

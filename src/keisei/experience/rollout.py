@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from keisei.errors import ConfigError
 from keisei.experience.advantages import CreditRule, carries, estimate_advantages, owned_by
 from keisei.experience.carry import Carry, Closed
-from keisei.experience.collected import CollectedSlab, Lease
+from keisei.experience.collected import CollectedSlab, Leases
+from keisei.experience.contract import Lend
 from keisei.experience.judging import Judge, judge_slab
 from keisei.games.contract import Array, ByteArray, FloatArray, GameSpec, IntArray
 from keisei.games.randomness import keyed_word
@@ -128,7 +129,12 @@ class ExperienceBuffer:
         """The number of decisions whose outcome will never be known, by reason: ``gap``, ``reset`` or ``age``."""
         return self._carry.dropped
 
-    def take(self, collected: Sequence[CollectedSlab]) -> Sequence[Lease]:
+    @property
+    def most_leases(self) -> int:
+        """0: all is copied."""
+        return 0
+
+    def take(self, collected: Sequence[CollectedSlab]) -> Leases:
         """Takes the experience of an update, in the order (table, sequence), and replaces that of the last update.
         All is copied, so no slab is kept. Waiting decisions are not in the view before their outcome is known."""
         parts: list[Minibatch] = []
@@ -140,7 +146,7 @@ class ExperienceBuffer:
         if closed:
             parts.append(self._closed_part(Closed.joined(closed)))
         self._view = RolloutView(_merged(parts) if parts else _nothing(self._spec))
-        return ()
+        return Leases()
 
     def due(self) -> int:
         """Gives the gradient steps of all epochs. A learner that stops early may make fewer."""
@@ -155,8 +161,8 @@ class ExperienceBuffer:
         """Gives the waiting decisions. Taken experience is not included, since it is learned before a checkpoint."""
         return self._carry.state()
 
-    def restore(self, state: State) -> None:
-        """Restores a state."""
+    def restore(self, state: State, lend: Lend | None = None) -> None:
+        """Restores a state. It needs no slabs."""
         self._carry.restore(state)
 
     def _part(self, item: CollectedSlab) -> tuple[Minibatch, Closed | None]:

@@ -61,8 +61,8 @@ FIELDS: tuple[Field, ...] = (
     _field("seat", np.int8, lambda s: (s.steps + 1, s.slots)),
     _field("episode", np.int32, lambda s: (s.steps, s.slots)),
     _field("ply", np.int32, lambda s: (s.steps, s.slots)),
-    # The action, the policy that decided (0 is the learner), the owner (-1: nobody learns from it), and the version of
-    # the weights.
+    # The action, the policy that decided (0 is the learner, -1 is chance), the owner (-1: nobody learns from it), and
+    # the version of the weights.
     _field("action", np.int32, lambda s: (s.steps, s.slots)),
     _field("log_prob", np.float32, lambda s: (s.steps, s.slots)),
     _field("value", np.float32, lambda s: (s.steps + 1, s.slots)),
@@ -74,8 +74,10 @@ FIELDS: tuple[Field, ...] = (
     _field("terminated", np.bool_, lambda s: (s.steps, s.games)),
     _field("truncated", np.bool_, lambda s: (s.steps, s.games)),
     _field("ending", np.uint8, lambda s: (s.steps, s.games)),
-    # For games that finished in a step: their result. For truncated ones also the last position and its value.
+    # For games that finished in a step: their result, and the policy that the learner met in it (0: itself). For
+    # truncated ones also the last position and its value.
     _field("score", np.float32, lambda s: (s.steps, s.games, s.seats), False),
+    _field("opponent", np.int16, lambda s: (s.steps, s.games), False),
     _field("final_packed", np.uint8, lambda s: (s.steps, s.slots, s.packed_bytes), False),
     _field("final_seat", np.int8, lambda s: (s.steps, s.slots), False),
     _field("final_value", np.float32, lambda s: (s.steps, s.slots), False),

@@ -21,6 +21,12 @@ def slab_layout(shape: SlabShape) -> Layout:
     return Layout.of([(field.name, field.dtype, field.shape(shape)) for field in FIELDS])
 
 
+def common_bytes(shape: SlabShape) -> int:
+    """Gives the bytes of the fields that every transition has. They come before the others."""
+    layout = zip(slab_layout(shape).fields, FIELDS, strict=True)
+    return min(placed.offset for placed, field in layout if not field.per_transition)
+
+
 class Slab:
     """Views of the columns of one slab. The shapes are those of ``schema.FIELDS``."""
 
@@ -40,6 +46,7 @@ class Slab:
     truncated: BoolArray
     ending: ByteArray
     score: FloatArray
+    opponent: Array
     final_packed: ByteArray
     final_seat: Array
     final_value: FloatArray
@@ -77,6 +84,22 @@ class Slab:
                 column = column[self.finished(field.name)]
             yield np.ascontiguousarray(column).view(np.uint8).reshape(-1).data
 
+    def content(self) -> bytes:
+        """Gives all that was written, for a file."""
+        return b"".join(self.written())
+
+    def load(self, content: bytes) -> None:
+        """Takes back what ``content`` gave. Whoever reads it from a file checks it first."""
+        rest = memoryview(content)
+        for field, column in self.columns():
+            # What tells where games have finished comes before the fields that only finished games have.
+            where = ... if field.per_transition else self.finished(field.name)
+            chosen = column[where]
+            column[where] = np.frombuffer(rest[: chosen.nbytes], field.dtype).reshape(chosen.shape)
+            rest = rest[chosen.nbytes :]
+        if rest:
+            raise ValueError(f"the content of a slab has {len(rest)} bytes more than the slab")
+
     def checksum(self) -> int:
         """Computes the CRC-32 of what was written."""
         crc = 0
@@ -86,7 +109,7 @@ class Slab:
 
     def finished(self, name: str) -> BoolArray:
         """Gives where a field that only finished games have was written."""
-        if name == "score":
+        if name in ("score", "opponent"):
             return self.terminated | self.truncated
         return (
             np.repeat(self.truncated, self.shape.seats, axis=1) if self.shape.simultaneous else self.truncated

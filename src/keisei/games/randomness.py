@@ -25,6 +25,7 @@ class Stream(IntEnum):
     POLICY = 4
     OPPONENT = 5
     OPENING = 6
+    LINEUP = 7
 
 
 def _mix(word: int) -> int:

@@ -19,8 +19,8 @@ __all__ = ["Forward", "compiled", "half_precision"]
 
 logger = logging.getLogger(__name__)
 
-Forward: TypeAlias = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
-"""A forward pass: observations and actions in; logits of these actions and values out."""
+Forward: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
+"""A forward pass: observations and actions in; logits (or values) of these actions, and values of positions out."""
 
 
 def compiled(network: ActorCritic, wanted: bool, observation: tuple[int, ...]) -> Forward:

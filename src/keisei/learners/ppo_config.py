@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from keisei.config import Settings
+from keisei.learners.schedules import RateSchedule, scheduled_rate, within_run
 
 __all__ = ["PPOConfig"]
 
@@ -17,7 +17,7 @@ class PPOConfig(Settings):
 
     learning_rate: Annotated[float, Field(gt=0)] = 3e-4
     """Step size of the optimiser at the start of the run."""
-    schedule: Literal["constant", "linear", "cosine"] = "linear"
+    schedule: RateSchedule = "linear"
     """How the learning rate changes over the run: it stays, or falls in a line or along a cosine."""
     final_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The learning rate at the end of the run, as a share of ``learning_rate``."""
@@ -57,18 +57,9 @@ class PPOConfig(Settings):
 
     def learning_rate_at(self, progress: float) -> float:
         """The learning rate after ``progress`` (0 … 1) of the run."""
-        done = _within_run(progress)
-        if self.schedule == "constant":
-            return self.learning_rate
-        left = 1 - done if self.schedule == "linear" else (1 + math.cos(math.pi * done)) / 2
-        return self.learning_rate * (self.final_rate + (1 - self.final_rate) * left)
+        return scheduled_rate(self.learning_rate, self.schedule, self.final_rate, progress)
 
     def entropy_weight_at(self, progress: float) -> float:
         """The entropy weight after ``progress`` (0 … 1) of the run."""
         first, last = self.entropy_weight, self.final_entropy_weight
-        return first if last is None else first + (last - first) * _within_run(progress)
-
-
-def _within_run(progress: float) -> float:
-    """Limits progress to 0 … 1, since the last update may go a little beyond the end."""
-    return min(1.0, max(0.0, progress))
+        return first if last is None else first + (last - first) * within_run(progress)

@@ -11,17 +11,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import fields
 from itertools import pairwise
 from typing import TypeVar
 
 from torch import Tensor
 
+from keisei.experience.replayed import ReplaySample
 from keisei.experience.rollout import Minibatch
 from keisei.machine.torch_threads import single_threaded, stay_on_one_thread
 
 __all__ = ["Shards", "added", "split"]
 
 Result = TypeVar("Result")
+Batch = TypeVar("Batch", Minibatch, ReplaySample)
+"""Rows as a dataclass of columns."""
 
 
 class Shards:
@@ -31,7 +35,7 @@ class Shards:
         self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
 
-    def map(self, work: Callable[[Minibatch], Result], parts: Sequence[Minibatch]) -> list[Result]:
+    def map(self, work: Callable[[Batch], Result], parts: Sequence[Batch]) -> list[Result]:
         """Does the work for all parts. Results are in their order, and errors are raised here. Each thread takes
         the next part when it is done, so a busy core delays only its own part."""
         waiting = deque(enumerate(parts))
@@ -63,12 +67,12 @@ class Shards:
         return self._pool
 
 
-def split(batch: Minibatch, parts: int) -> list[Minibatch]:
+def split(batch: Batch, parts: int) -> list[Batch]:
     """Splits a batch into parts of nearly equal size, as views; fewer if there are not enough rows."""
     parts = max(1, min(parts, len(batch)))
     bounds = [len(batch) * number // parts for number in range(parts + 1)]
     return [
-        Minibatch(*(getattr(batch, name)[start:end] for name in Minibatch.__slots__))
+        type(batch)(*(getattr(batch, column.name)[start:end] for column in fields(batch)))
         for start, end in pairwise(bounds)
     ]
 

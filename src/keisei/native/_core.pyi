@@ -181,11 +181,11 @@ def sample(
     legal: NDArray[np.bool_],
     uniforms: NDArray[np.float64],
     temperature: float,
-    epsilon: float,
+    epsilons: NDArray[np.float32],
     actions: NDArray[np.int32],
     log_probs: NDArray[np.float32],
 ) -> int:
-    """Draw a legal action for each row. Gives -1; or, for the first row that nothing can be drawn from, twice
+    """Draw a legal action for each row, with an epsilon each. Gives -1; or, for the first row that nothing can be drawn from, twice
     its index, and one more where its logits are not finite (rather than no action being legal)."""
 
 def row_uniforms(
@@ -253,5 +253,93 @@ def score(
     threads: int,
 ) -> None:
     """``weight[a] · features[row] + bias[a]`` for each action a of ``actions`` [rows, k]; 0 where it is negative."""
+
+class ReplaySlabs:
+    """The slabs of a replay: their sizes, and how their decisions are credited.
+
+    A *place* is a decision: slab * steps * slots + step * slots + slot. A *position* is what a seat saw. A slab has
+    (2 * steps + 1) * slots of them: at its decisions, at its end, and the last ones of truncated games.
+    """
+
+    def __init__(
+        self,
+        slabs: int,
+        steps: int,
+        games: int,
+        seats: int,
+        simultaneous: bool,
+        packed_bytes: int,
+        n_step: int,
+        discount: float,
+        owner: int,
+        one_chain: bool,
+    ) -> None:
+        """With ``one_chain``, the decisions of both seats of a game make one chain; else each seat has its own."""
+    def follow(
+        self,
+        slab: int,
+        acting: NDArray[np.bool_],
+        seat: NDArray[np.int8],
+        owner: NDArray[np.int16],
+        reward: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        final_seat: NDArray[np.int8],
+        open_count: NDArray[np.int32],
+        open_place: NDArray[np.int32],
+        open_seat: NDArray[np.int32],
+        open_earned: NDArray[np.float64],
+        open_factor: NDArray[np.float64],
+        rewards: NDArray[np.float32],
+        discounts: NDArray[np.float32],
+        next_positions: NDArray[np.int32],
+        closed: NDArray[np.int32],
+    ) -> int:
+        """Follows the games of a table through one slab. Closes the decisions whose outcome it tells, writes their
+        ``rewards``, ``discounts`` and ``next_positions`` (-1: none) by place, and lists them in ``closed``; gives how
+        many. The others stay open: ``open_count`` [chains] of them, oldest first, in arrays of [chains, n_step]."""
+    def gather(
+        self,
+        addresses: NDArray[np.uint64],
+        rewards: NDArray[np.float32],
+        discounts: NDArray[np.float32],
+        next_positions: NDArray[np.int32],
+        generations: NDArray[np.int32],
+        places: NDArray[np.int32],
+        packed_out: NDArray[np.uint8],
+        next_out: NDArray[np.uint8],
+        action_out: NDArray[np.int32],
+        reward_out: NDArray[np.float32],
+        discount_out: NDArray[np.float32],
+        generation_out: NDArray[np.int32],
+    ) -> None:
+        """Copies the decisions at some places. ``addresses`` [3, slabs] tell where each slab has its packed rows, its
+        last positions and its actions; 0 where there is no slab."""
+    def add(self, places: NDArray[np.int32], counts: NDArray[np.int32], listed: NDArray[np.int32]) -> None:
+        """Adds places to the ``counts`` of their slabs, and to ``listed`` [slabs, places] unless that is empty."""
+    def draw(
+        self,
+        seed: int,
+        key: int,
+        counts: NDArray[np.int32],
+        listed: NDArray[np.int32],
+        out: NDArray[np.int32],
+    ) -> None:
+        """Draws places with equal chances from the first ``counts`` of each slab in ``listed`` [slabs, places]. Draw i
+        is keyed by (seed, key, i)."""
+
+class SumTree:
+    """Priorities of places, and their sums. A place is drawn with a chance proportional to its priority."""
+
+    def __init__(self, places: int) -> None: ...
+    @property
+    def total(self) -> float: ...
+    @property
+    def nbytes(self) -> int: ...
+    def set(self, places: NDArray[np.int32], priorities: NDArray[np.float32]) -> None: ...
+    def get(self, places: NDArray[np.int32], out: NDArray[np.float32]) -> None: ...
+    def draw(self, seed: int, key: int, places: NDArray[np.int32], priorities: NDArray[np.float32]) -> None:
+        """Draws one place from each of len(places) equal shares of the total, with its priority. Draw i is keyed by
+        (seed, key, i)."""
 
 def cpu_features() -> list[str]: ...

@@ -7,6 +7,7 @@ from keisei.parallel.communication import WorkerCommunicator
 from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
 from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.parallel_manager import ParallelManager
+from keisei.parallel.plan import LeaguePlan
 from keisei.parallel.self_play_worker import SelfPlayWorker
 from keisei.parallel.status import ManagerStatus, WorkerStatus
 from keisei.parallel.tables import TableSnapshot
@@ -16,6 +17,7 @@ __all__ = [
     "CollectedSlab",
     "EnvConfig",
     "Experiences",
+    "LeaguePlan",
     "ManagerStatus",
     "ModelSynchronizer",
     "ParallelConfig",

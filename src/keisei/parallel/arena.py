@@ -1,7 +1,8 @@
 """The shared memory of collection: one block for all tables, which every worker maps.
 
 It holds slabs, saved states of tables, and two control words for each worker. Any worker can play any table in it, so
-a worker needs only one file descriptor. Pages that nobody writes to cost nothing.
+a worker needs only one file descriptor, and one more if the learner meets a league. Pages that nobody writes to cost
+nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any
 from keisei.errors import SharedMemoryError
 from keisei.experience.memory import SharedBlock, aligned
 from keisei.experience.schema import SlabShape, bytes_per_transition
-from keisei.experience.slab import Slab, slab_layout
+from keisei.experience.slab import Slab, common_bytes, slab_layout
 from keisei.games.contract import Array
 from keisei.machine.memory import free_memory
 from keisei.parallel.config import MAX_WORKERS
+from keisei.parallel.shelf import Shelf
 
 _LENGTH = struct.Struct("<Q")
 _CONTROL_BYTES = 64
@@ -58,16 +60,18 @@ def demand_memory(shape: SlabShape, slabs: int) -> None:
     if free is not None and needed > free:
         raise SharedMemoryError(
             f"{slabs} slabs of {shape.steps} steps x {shape.games} games take {needed / 2**20:,.0f} MB, and "
-            f"{free / 2**20:,.0f} MB are left; fewer tables, fewer games, a shorter horizon or a smaller queue_maxsize "
-            f"take less"
+            f"{free / 2**20:,.0f} MB are left; fewer tables, fewer games, a shorter horizon, a smaller queue_maxsize "
+            f"or a smaller replay take less"
         )
 
 
 class Arena:
     """Gives views on the block. A worker process gets the arena as an argument when it starts."""
 
-    def __init__(self, size: ArenaSize, block: SharedBlock | None = None) -> None:
+    def __init__(self, size: ArenaSize, shelf: Shelf | None = None, block: SharedBlock | None = None) -> None:
         self.size = size
+        self.shelf = shelf
+        """The weights of the league; None without one."""
         self._block = SharedBlock(size.nbytes, sparse=True) if block is None else block
         self._slabs: dict[int, Slab] = {}
         self._controls: dict[int, Array] = {}
@@ -75,7 +79,7 @@ class Arena:
         self._first_slot = self._first_slab + size.slabs * size.slab_bytes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Arena, (self.size, self._block)
+        return Arena, (self.size, self.shelf, self._block)
 
     def slab(self, index: int) -> Slab:
         if index not in self._slabs:
@@ -84,6 +88,13 @@ class Arena:
             offset = self._first_slab + index * self.size.slab_bytes
             self._slabs[index] = Slab(self.size.shape, self._block, offset)
         return self._slabs[index]
+
+    def reserve(self, slabs: int) -> None:
+        """Takes the memory of the first slabs now, except that of fields which only a few transitions have. A buffer
+        that keeps slabs fills them for hours, and must not run out of memory then."""
+        for index in range(slabs):
+            start = self._first_slab + index * self.size.slab_bytes
+            self._block.reserve(start, common_bytes(self.size.shape))
 
     def control(self, worker: int) -> Array:
         """[2]: the worker's step count, which shows whether it hangs, and a flag that asks it to stop."""
@@ -101,13 +112,17 @@ class Arena:
         buffer[start + _LENGTH.size : start + _LENGTH.size + len(state)] = state
         return True
 
-    def read_state(self, slot: int) -> bytes:
+    def read_state(self, slot: int, most: int | None = None) -> bytes:
+        """Reads the state in a slot, or its first bytes, at most ``most``."""
         start = self._first_slot + slot * self.size.slot_bytes
         buffer = self._block.buffer
         (length,) = _LENGTH.unpack(buffer[start : start + _LENGTH.size])
+        length = length if most is None else min(length, most)
         return bytes(buffer[start + _LENGTH.size : start + _LENGTH.size + length])
 
     def close(self) -> None:
         self._slabs.clear()
         self._controls.clear()
         self._block.close()
+        if self.shelf is not None:
+            self.shelf.close()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from keisei.experience.collected import CollectedSlab, Experiences, Lease
+from keisei.experience.collected import CollectedSlab, Experiences, Lease, LentSlab
 from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, SlabRecord, slab_layout
@@ -116,6 +116,14 @@ class Deliveries:
                 self._leased.remove(lease)
                 self._stock.give_slab(lease.slab)
 
+    def lend(self, count: int) -> list[LentSlab]:
+        """Gives empty slabs to a buffer that restores its own."""
+        if self._hand_out_copies:
+            return [LentSlab(_private_slab(self._arena.size.shape), None) for _ in range(count)]
+        leases = [Lease(self._stock.take_slab()) for _ in range(count)]
+        self._leased |= set(leases)
+        return [LentSlab(self._arena.slab(lease.slab), lease) for lease in leases]
+
     @property
     def leased(self) -> int:
         return len(self._leased)
@@ -140,8 +148,7 @@ class Deliveries:
 
 def copy_slab(slab: Slab) -> Slab:
     """Copies a slab into private memory."""
-    shape: SlabShape = slab.shape
-    copy = Slab(shape, SharedBlock(slab_layout(shape).nbytes, sparse=True))
+    copy = _private_slab(slab.shape)
     for field, column in slab.columns():
         if field.per_transition:
             getattr(copy, field.name)[:] = column
@@ -149,3 +156,7 @@ def copy_slab(slab: Slab) -> Slab:
             finished = slab.finished(field.name)
             getattr(copy, field.name)[finished] = column[finished]
     return copy
+
+
+def _private_slab(shape: SlabShape) -> Slab:
+    return Slab(shape, SharedBlock.private(slab_layout(shape).nbytes))

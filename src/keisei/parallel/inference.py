@@ -22,8 +22,8 @@ from keisei.games.randomness import Stream, keyed_uniform, keyed_word
 from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.arena import Arena
 from keisei.parallel.messages import Question
-from keisei.parallel.model_sync import PLAIN, PlaySettings
 from keisei.parallel.plan import WorkerPlan
+from keisei.policies.behaviour import PlaySettings
 from keisei.policies.finite import blame_observations
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import sample
@@ -48,7 +48,7 @@ class CentralInference:
         # This is a copy: the learner's network changes during an update, and is published after it.
         self._network = deepcopy(network).eval()
         self._version = version
-        self._settings: PlaySettings = PLAIN
+        self._settings = PlaySettings()
         self._game, self._plan, self._arena = game, plan, arena
         self._slots, self._places = arena.size.shape.slots, places
         spec, rows = game.spec, places * arena.size.shape.slots
@@ -114,13 +114,11 @@ class CentralInference:
         for asked in batch:
             question = asked.question
             place = self._place(question.table)
-            override = self._plan.override_of(question.table)
-            temperature, epsilon = self._settings
             try:
                 actions, log_probs = sample(
                     logits[place], self._legal[place], self._uniforms[place],
-                    temperature=temperature if override.temperature is None else override.temperature,
-                    epsilon=epsilon if override.epsilon is None else override.epsilon,
+                    temperature=self._plan.temperature_of(question.table, self._settings),
+                    epsilon=self._epsilon(question.table),
                 )  # fmt: skip
             except PolicyError:
                 blame_observations(self._game.spec, self._observations[place])
@@ -161,6 +159,12 @@ class CentralInference:
     @property
     def _device(self) -> torch.device:
         return next(self._network.parameters()).device
+
+    def _epsilon(self, table: int) -> float | FloatArray:
+        """Gives the epsilon of a table: one number, or one for each slot."""
+        epsilon = self._plan.epsilon_of(table, self._settings)
+        seats = self._slots // self._plan.games
+        return np.repeat(epsilon, seats) if isinstance(epsilon, np.ndarray) else epsilon
 
     def _place(self, table: int) -> slice:
         place = table % self._places

@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 from keisei.errors import in_one_line
 from keisei.experience.slab import SlabRecord
+from keisei.policies.seating import SELF_PLAY, Lineup
 
-_ORDER = struct.Struct("<BiiqiiiBi")
+_ORDER = struct.Struct("<BiiqiiiBihd")
 _QUESTION = struct.Struct("<Biii")
 _NEED = struct.Struct("<BiQ")
 _PIECE = struct.Struct("<BiB")
@@ -63,17 +64,21 @@ class Order:
     start: Start = Start.GO_ON
     source: int = 0
     """The state slot to load from."""
+    lineup: Lineup = SELF_PLAY
+    """Whom games meet that begin in this slab."""
 
     def encode(self) -> bytes:
         return _ORDER.pack(
             self.kind, self.table, self.epoch, self.sequence, self.version, self.slab, self.state_slot,
-            self.start, self.source,
+            self.start, self.source, self.lineup.member, self.lineup.share,
         )  # fmt: skip
 
     @classmethod
     def decode(cls, data: bytes) -> Order:
-        kind, table, epoch, sequence, version, slab, state_slot, start, source = _ORDER.unpack(data)
-        return cls(OrderKind(kind), table, epoch, sequence, version, slab, state_slot, Start(start), source)
+        kind, table, epoch, sequence, version, slab, state_slot, start, source, *lineup = _ORDER.unpack(data)
+        return cls(
+            OrderKind(kind), table, epoch, sequence, version, slab, state_slot, Start(start), source, Lineup(*lineup)
+        )  # fmt: skip
 
 
 class ReplyKind(IntEnum):

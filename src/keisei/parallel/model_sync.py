@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -47,6 +47,7 @@ from keisei.parallel.weight_codec import (
     unpack,
     write_tensors,
 )
+from keisei.policies.behaviour import PlaySettings
 
 __all__ = [
     "Compression",
@@ -61,9 +62,7 @@ __all__ = [
 ]
 
 SLOTS = 2
-PlaySettings: TypeAlias = tuple[float, float]
-"""How weights are played: temperature and epsilon."""
-PLAIN: PlaySettings = (1.0, 0.0)
+PLAIN = PlaySettings()
 ATTEMPTS = 200
 """A reader gives up after this many attempts. It only happens if the writer publishes all the time."""
 
@@ -86,7 +85,7 @@ def _block_layout(capacity: int) -> Layout:
         [
             ("latest", np.int64, (1,)),
             *((name, np.int64, (SLOTS,)) for name in ("sequence", "version", "length")),
-            ("settings", np.float64, (SLOTS, 2)),
+            ("settings", np.float64, (SLOTS, len(PLAIN))),
             *((f"slot {slot}", np.uint8, (capacity,)) for slot in range(SLOTS)),
         ]
     )
@@ -150,7 +149,7 @@ class ModelSynchronizer:
     def publish(self, source: Weights, settings: PlaySettings = PLAIN) -> int:
         """Publishes weights and gives their version. If nothing has changed, this is the version before.
 
-        ``settings`` are the temperature and epsilon to play with. Readers get them together with the weights.
+        ``settings`` say how to play with them. Readers get them together with the weights.
         """
         shared = self._require_open()
         state = tensors_of(source)
@@ -307,11 +306,11 @@ class WeightReader:
         if before % 2 or int(shared.version[slot]) != version:
             return False
         packed = self._copy(slot, flat)
-        temperature, epsilon = shared.settings[slot].tolist()
+        settings = PlaySettings(*shared.settings[slot].tolist())
         _fence()
         if int(shared.sequence[slot]) != before:
             return False
-        self.settings = temperature, epsilon
+        self.settings = settings
         if packed is not None:
             unpack(packed, flat.memory)
         flat.hand_over()

@@ -19,7 +19,7 @@ from torch import nn
 
 from keisei.config import parse_settings
 from keisei.errors import ParallelError, SharedMemoryError, WorkerStartError, WorkerTraceback
-from keisei.experience.collected import Experiences, Lease
+from keisei.experience.collected import Experiences, Lease, LentSlab
 from keisei.experience.schema import bytes_per_transition
 from keisei.games.registry import portable_name
 from keisei.parallel.arena import Arena, ArenaSize
@@ -27,16 +27,16 @@ from keisei.parallel.communication import START_SECONDS
 from keisei.parallel.config import MAX_WORKERS, EnvConfig, ParallelConfig
 from keisei.parallel.document_names import read_settings
 from keisei.parallel.messages import Question, StatePiece
-from keisei.parallel.model_sync import Compression, ModelSynchronizer, PlaySettings
+from keisei.parallel.model_sync import Compression, ModelSynchronizer
 from keisei.parallel.parts import PlayParts
-from keisei.parallel.plan import WorkerPlan
+from keisei.parallel.plan import LeaguePlan, WorkerPlan
 from keisei.parallel.rounds import POLL_SECONDS
 from keisei.parallel.scaling import LoadWatch, summed
 from keisei.parallel.status import ManagerStatus, active, worker_statuses
 from keisei.parallel.tables import Table, TableSnapshot
 from keisei.parallel.timeline import Timeline
 from keisei.parallel.workers import GONE, WORKING, Worker, WorkerState
-from keisei.policies.behaviour import Behaviour
+from keisei.policies.behaviour import Behaviour, PlaySettings
 from keisei.policies.networks import ActorCritic, ModelConfig, build_network
 
 logger = logging.getLogger(__name__)
@@ -66,24 +66,35 @@ class ParallelManager:
         model: ActorCritic | None = None,
         seed: int = 0,
         first_version: int = 1,
+        first_settings: PlaySettings | None = None,
         leased_slabs: int = 0,
+        league: LeaguePlan | None = None,
     ) -> None:
         """``first_version`` is the number of the first weights, so that a resumed run continues to count.
-        ``leased_slabs`` are extra slabs for buffers that keep slabs."""
+        ``first_settings`` say how freely they are played, by default as ``parallel_config`` says. ``leased_slabs``
+        are extra slabs for buffers that keep slabs. With a ``league``, ``lineups`` seats its members."""
         self.env, self.config, self.seed = read_settings(env_config, parallel_config, seed)
         if model_config is not None and not isinstance(model_config, ModelConfig):
             model_config = parse_settings(ModelConfig, model_config, "model_config")
         game = self.env.make(batch=1, seed=0)
         self.spec = game.spec
         self.model_config = None if model_config is None else model_config.resolved(self.spec)
+        if league is not None and self.model_config is None:
+            raise ParallelError("a league is for a learner with a network: give model_config too")
+        self._league = league
         self.model = self._build_model(model)
-        self.synchronizer = self._build_synchronizer(first_version)
+        settings = self._play_settings if first_settings is None else first_settings
+        self.synchronizer = self._build_synchronizer(first_version, settings)
         self.timeline = Timeline()
         self._parts = PlayParts.of(
             self.config, self.plan(0), game, self, self.model, self.synchronizer, self.timeline, leased_slabs
         )
+        if self._parts.inference is not None and self.model is not None:
+            self._parts.inference.take(self.model, first_version, settings)
         self.communicator = self._parts.communicator
         self.supervisor = self._parts.supervisor
+        self.lineups = self._parts.lineups
+        """Whom each table meets; None without a league."""
         self._load = LoadWatch(self.config)
         self._phase = _Phase.NEW
         self._since_reset = 0
@@ -97,24 +108,22 @@ class ParallelManager:
             return model
         return build_network(self.model_config, self.spec, self.seed)
 
-    def _build_synchronizer(self, first_version: int) -> ModelSynchronizer | None:
+    def _build_synchronizer(self, first_version: int, settings: PlaySettings) -> ModelSynchronizer | None:
         if self.model is None:
             return None
         compression: Compression = self.config.compression if self.config.compression_enabled else "none"
-        return ModelSynchronizer(
-            self.model, compression, first_version=first_version, settings=self._play_settings
-        )
+        return ModelSynchronizer(self.model, compression, first_version=first_version, settings=settings)
 
     def plan(self, worker: int) -> WorkerPlan:
         """Gives the settings that a worker gets when it starts."""
         # Other processes do not have the games that this program has registered by name.
         here = self.config.backend in ("inline", "thread")
         env = self.env if here else self.env.model_copy(update={"game": portable_name(self.env.game)})
-        return WorkerPlan.of(worker, env, self.model_config, self.config, self.seed)
+        return WorkerPlan.of(worker, env, self.model_config, self.config, self.seed, self._league)
 
     @property
     def _play_settings(self) -> PlaySettings:
-        return self.config.temperature, self.config.epsilon
+        return PlaySettings(self.config.temperature, self.config.epsilon)
 
     def arena_for_one(self) -> Arena:
         """Makes separate memory for one more worker that plays the same tables, one slab at a time."""
@@ -139,6 +148,8 @@ class ParallelManager:
             raise ParallelError(f"start_workers was called, but the manager {self._phase.value}")
         for snapshot in snapshots:
             self._parts.restore(snapshot)
+        if self.lineups is not None:
+            self.lineups.demand_all()
         self._phase = _Phase.RUNNING
         self._started_at = time.monotonic()
         try:
@@ -250,10 +261,9 @@ class ParallelManager:
         """Publishes a behaviour that workers use from their next slab on. Gives its version."""
         if self.synchronizer is None:
             raise ParallelError("there is no network to publish: the manager was made without model_config")
-        settings = behaviour.temperature, behaviour.epsilon
-        version = self.synchronizer.publish(behaviour.network, settings)
+        version = self.synchronizer.publish(behaviour.network, behaviour.settings)
         if self._parts.inference is not None:
-            self._parts.inference.take(behaviour.network, version, settings)
+            self._parts.inference.take(behaviour.network, version, behaviour.settings)
         return version
 
     # Control.
@@ -382,6 +392,10 @@ class ParallelManager:
         self._parts.deliveries.release(keep)
         if self.config.mode == "async":
             self._parts.collector.play_on()
+
+    def lend_slabs(self, count: int) -> Sequence[LentSlab]:
+        """Gives empty slabs under leases to a buffer that restores what it had kept."""
+        return self._parts.deliveries.lend(count)
 
     def end_leases(self, leases: Iterable[Lease]) -> None:
         """Takes back slabs that a buffer no longer needs."""

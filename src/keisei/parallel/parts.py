@@ -14,10 +14,12 @@ from keisei.parallel.config import ParallelConfig
 from keisei.parallel.dealer import Dealer
 from keisei.parallel.deliveries import Deliveries
 from keisei.parallel.inference import CentralInference
+from keisei.parallel.lineups import Lineups
 from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.rounds import Collector
 from keisei.parallel.self_play_worker import Manager
+from keisei.parallel.shelf import PlaceKind, Shelf
 from keisei.parallel.status import queue_info
 from keisei.parallel.stock import Stock
 from keisei.parallel.supervision import Supervisor
@@ -38,6 +40,7 @@ class PlayParts:
     inference: CentralInference | None
     supervisor: Supervisor
     collector: Collector
+    lineups: Lineups | None
 
     @classmethod
     def of(
@@ -58,8 +61,12 @@ class PlayParts:
         reserve = count * config.queue_maxsize if config.backend == "thread" else 0
         shape = SlabShape.of(game.spec, config.horizon, config.games)
         # In synchronous mode, each table uses one slab at a time.
-        demand_memory(shape, leased_slabs + count * (config.queue_maxsize if config.mode == "async" else 1))
-        arena = Arena(ArenaSize.of(shape, slabs + reserve, Stock.slots(slabs, reserve, count)))
+        in_use = leased_slabs + count * (config.queue_maxsize if config.mode == "async" else 1)
+        demand_memory(shape, in_use)
+        shelf = _shelf(plan, game)
+        arena = Arena(ArenaSize.of(shape, slabs + reserve, Stock.slots(slabs, reserve, count)), shelf)
+        if leased_slabs:
+            arena.reserve(in_use)  # slabs that are given back are the first to be used again
         stock = Stock(slabs, reserve, count)
         tables = [Table(number, config.games, plan.seed) for number in range(count)]
         deliveries = Deliveries(
@@ -78,7 +85,6 @@ class PlayParts:
         inference = None
         if plan.central and model is not None and weights is not None:
             inference = CentralInference(model, weights.version, game, plan, arena, config.inference_places)
-            inference.take(model, weights.version, (config.temperature, config.epsilon))
         supervisor = Supervisor(
             tables, arena, stock, communicator, deliveries, inference, timeline, config.max_failures
         )
@@ -86,7 +92,10 @@ class PlayParts:
         collector = Collector(
             config, shape.transitions, tables, communicator.workers, stock, deliveries, dealer, supervisor
         )
-        return cls(arena, stock, tables, communicator, deliveries, inference, supervisor, collector)
+        lineups = None
+        if shelf is not None and plan.league is not None and plan.model is not None:
+            lineups = Lineups(tables, arena, shelf, plan.league, plan.model)
+        return cls(arena, stock, tables, communicator, deliveries, inference, supervisor, collector, lineups)
 
     def queue_info(self) -> dict[str, int]:
         return queue_info(self.tables, self.stock, self.deliveries)
@@ -103,3 +112,11 @@ class PlayParts:
     def close(self) -> None:
         self.deliveries.forget()
         self.arena.close()
+
+
+def _shelf(plan: WorkerPlan, game: Game) -> Shelf | None:
+    """Makes the shelf for the weights of the league."""
+    if plan.league is None or plan.model is None:
+        return None
+    own = PlaceKind.of(plan.model, game.spec, plan.league.snapshots)
+    return Shelf([own, *(PlaceKind.of(model, game.spec, 1) for model in plan.league.networks)])

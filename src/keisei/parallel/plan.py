@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
 from keisei.config import Settings
+from keisei.games.contract import FloatArray
 from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
+from keisei.policies.behaviour import PlaySettings, epsilon_of_games
 from keisei.policies.networks import ModelConfig
-from keisei.policies.seating import Seating
+from keisei.policies.seating import PolicyConfig, Seating
 
 MAX_IN_FLIGHT = 64
 """The most orders that a worker may have at once. A pipe takes about 250 small messages. The limit ensures that
 manager and worker never both wait for the other to read."""
+
+
+class LeaguePlan(Settings):
+    """Who may sit beside the learner. Snapshots of the learner come and go on the shelf; the rest is known from the
+    start."""
+
+    players: dict[int, PolicyConfig] = Field(default_factory=dict)
+    """The members without a place on the shelf, by number: players that need no weights."""
+    snapshots: Annotated[int, Field(ge=0)] = 16
+    """Places on the shelf for snapshots of the learner."""
+    networks: tuple[ModelConfig, ...] = ()
+    """The networks of further members with weights. Each has a place of its own on the shelf."""
 
 
 class WorkerPlan(Settings):
@@ -20,6 +39,7 @@ class WorkerPlan(Settings):
     model: ModelConfig | None
     """None means random play."""
     seed: int
+    tables: int
     games: int
     """How many games a table has."""
     horizon: int
@@ -28,21 +48,31 @@ class WorkerPlan(Settings):
     """Overrides by table number."""
     central: bool
     """True if the manager makes the decisions and the worker only steps games."""
+    league: LeaguePlan | None = None
+    """None if the learner meets no league."""
 
     @classmethod
     def of(
-        cls, worker: int, env: EnvConfig, model: ModelConfig | None, config: ParallelConfig, seed: int
+        cls,
+        worker: int,
+        env: EnvConfig,
+        model: ModelConfig | None,
+        config: ParallelConfig,
+        seed: int,
+        league: LeaguePlan | None = None,
     ) -> WorkerPlan:
         return cls(
             worker=worker,
             env=env,
             model=model,
             seed=seed,
+            tables=config.table_count,
             games=config.games,
             horizon=config.horizon,
             seating=config.seating,
             overrides=config.table_overrides,
             central=config.inference == "central" and model is not None,
+            league=league,
         )
 
     def first_game(self, table: int) -> int:
@@ -55,5 +85,26 @@ class WorkerPlan(Settings):
         own = [override.seating for override in self.overrides.values()]
         return [self.seating, *(seating for seating in own if seating is not None)]
 
+    def seating_of(self, table: int) -> Seating:
+        own = self.override_of(table).seating
+        return self.seating if own is None else own
+
+    def meets_league(self, table: int) -> bool:
+        """Tells whether games of a table meet the league. A table with a seating of its own does not."""
+        return self.league is not None and self.override_of(table).seating is None
+
     def override_of(self, table: int) -> TableOverride:
         return self.overrides.get(table, TableOverride())
+
+    def temperature_of(self, table: int, settings: PlaySettings) -> float:
+        """Gives the temperature of the learner at a table."""
+        own = self.override_of(table).temperature
+        return settings.temperature if own is None else own
+
+    def epsilon_of(self, table: int, settings: PlaySettings) -> float | FloatArray:
+        """Gives the epsilon of the learner at a table: one number, or one for each game."""
+        own = self.override_of(table).epsilon
+        if own is not None:
+            return own
+        games = np.arange(self.games, dtype=np.int32) + np.int32(self.first_game(table))
+        return epsilon_of_games(settings.epsilon, settings.spread, games, self.tables * self.games)

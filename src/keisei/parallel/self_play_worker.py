@@ -12,10 +12,12 @@ from typing import Protocol
 from keisei.errors import ParallelError
 from keisei.experience.slab import SlabRecord
 from keisei.parallel.arena import Arena
+from keisei.parallel.members import Members
 from keisei.parallel.messages import PIECE_BYTES, THROUGH_PIPE, Order, OrderKind, Question, Start, StatePiece
 from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.table_in_hand import TableInHand
+from keisei.policies.behaviour import PlaySettings
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.random_policy import RandomPolicy
 from keisei.policies.registry import seated_policies
@@ -54,7 +56,8 @@ class SelfPlayWorker:
         self._control = arena.control(plan.worker)
         self._tables: dict[int, TableInHand] = {}
         self._version = 0
-        self._behaviour = (1.0, 0.0)
+        self._behaviour = PlaySettings()
+        self._members: Members | None = None
         self._network = self._build_network()
         self._idle_since = time.monotonic()
 
@@ -69,14 +72,16 @@ class SelfPlayWorker:
         return record
 
     def _build_network(self) -> ActorCritic | None:
-        """Builds the network. It also tries the game and the opponents, so that a worker reports ready only if it can
-        make them all."""
+        """Builds the network and the members of the league. It also tries the game and the opponents, so that a worker
+        reports ready only if it can make them all."""
         spec = self.plan.env.make(batch=1, seed=0).spec
         network = None
         if self.plan.model is not None and not self.plan.central:
             network = build_network(self.plan.model, spec, seed=None)
         for seating in self.plan.seatings:
             seated_policies(RandomPolicy(log_probs=False), seating, spec, network)
+        if self.plan.league is not None and self._arena.shelf is not None:
+            self._members = Members(self.plan.league, self._arena.shelf, spec)
         return network
 
     def _play(self, order: Order, waited: float) -> SlabRecord:
@@ -84,7 +89,8 @@ class SelfPlayWorker:
         slab = self._arena.slab(order.slab)
         self._take_behaviour(order.version)
         hand = self._take_up(order)
-        hand.behave(*self._behaviour)
+        hand.behave(self._behaviour)
+        hand.meet(order.lineup)
         timing = hand.play(
             slab,
             self._version,
@@ -107,7 +113,7 @@ class SelfPlayWorker:
             if hand is None or (hand.epoch, hand.next_sequence) != (order.epoch, order.sequence):
                 raise ParallelError(f"the games of table {order.table} are not in hand for {order}")
             return hand
-        hand = TableInHand(self.plan, order.table, order.epoch, self._network)
+        hand = TableInHand(self.plan, order.table, order.epoch, self._network, self._members)
         if order.start is Start.LOAD:
             self._tick()
             hand.load(self._state_at(order))

@@ -29,6 +29,14 @@ class Stock:
         """Takes a slab, and a slot for the state after it."""
         return self._free_slabs.pop(), self._free_slots.pop()
 
+    def take_slab(self) -> int:
+        """Takes a slab for something that is not played."""
+        if not self._free_slabs:
+            raise ParallelError(
+                f"none of the {self.slabs} slabs is free; make the manager with more leased_slabs"
+            )
+        return self._free_slabs.pop()
+
     def take_slot(self) -> int:
         return self._free_slots.pop()
 

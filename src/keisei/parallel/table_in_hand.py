@@ -12,15 +12,17 @@ import numpy as np
 
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab
-from keisei.games.contract import FinalRows, IntArray, Rows, Step
+from keisei.games.contract import BoolArray, FinalRows, IntArray, Rows, Step
 from keisei.games.randomness import keyed_word
+from keisei.parallel.members import Members
 from keisei.parallel.plan import WorkerPlan
+from keisei.parallel.table_seats import TableSeats
+from keisei.policies.behaviour import PlaySettings
 from keisei.policies.contract import Decision, Policy, Situation
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.random_policy import RandomPolicy
-from keisei.policies.registry import seated_policies
-from keisei.policies.seating import Assignment, play
+from keisei.policies.seating import LEARNER, Assignment, Lineup
 
 Slots: TypeAlias = IntArray | slice
 """The slots of the rows in a step of a slab."""
@@ -41,16 +43,20 @@ class Timing:
 class TableInHand:
     """Plays the slabs of one table. The result depends only on its state, the weights and the seed."""
 
-    def __init__(self, plan: WorkerPlan, table: int, epoch: int, network: ActorCritic | None) -> None:
+    def __init__(
+        self,
+        plan: WorkerPlan,
+        table: int,
+        epoch: int,
+        network: ActorCritic | None,
+        members: Members | None = None,
+    ) -> None:
         self.epoch = epoch
         self.next_sequence = -1
         """The sequence number of the slab that these games are ready for. A worker checks it before it continues
         them."""
-        self._plan = plan
+        self._plan, self._table = plan, table
         self._first_game = plan.first_game(table)
-        override = plan.override_of(table)
-        self._override = override
-        self._seating = plan.seating if override.seating is None else override.seating
         seed = plan.seed if epoch == 0 else keyed_word(plan.seed, epoch) >> 1
         self._game = plan.env.make(batch=plan.games, seed=seed, first_game=self._first_game)
         spec = self._game.spec
@@ -59,23 +65,26 @@ class TableInHand:
         self._learner: Policy = RandomPolicy(log_probs=False)  # used too if the manager decides
         if self._network is not None:
             self._learner = NeuralPolicy(self._network, spec)
-        self._policies = seated_policies(self._learner, self._seating, spec, self._network)
         self._situation = self._look()
+        self._seats = TableSeats(plan, table, self._situation, self._learner, self._network, members)
 
     def load(self, state: bytes) -> None:
-        """Continues the games from a saved state."""
-        self._game.load(state)
+        """Continues the games from a saved state. Each game goes on against the same opponent."""
+        self._game.load(self._seats.load(state))
         self._situation = self._look()
 
     def save(self) -> bytes:
-        return self._game.save()
+        return self._seats.save(self._game.save())
 
-    def behave(self, temperature: float, epsilon: float) -> None:
-        """Sets the temperature and epsilon of the learner, unless this table has its own."""
+    def meet(self, lineup: Lineup) -> None:
+        """Lets games that begin from now on meet this member of the league."""
+        self._seats.meet(lineup, self._situation)
+
+    def behave(self, settings: PlaySettings) -> None:
+        """Sets how freely the learner plays, unless this table has settings of its own."""
         if isinstance(self._learner, NeuralPolicy):
-            own = self._override
-            self._learner.temperature = temperature if own.temperature is None else own.temperature
-            self._learner.epsilon = epsilon if own.epsilon is None else own.epsilon
+            self._learner.temperature = self._plan.temperature_of(self._table, settings)
+            self._learner.epsilon = self._plan.epsilon_of(self._table, settings)
 
     def play(self, slab: Slab, version: int, tick: Callable[[], None], ask: Callable[[int], None]) -> Timing:
         """Plays one slab; each step advances all games. With central inference, ``ask`` lets the manager decide a
@@ -90,7 +99,7 @@ class TableInHand:
             decided = time.perf_counter()
             outcome = self._game.step(decision.actions)
             _write_outcome(slab, step, outcome)
-            self._situation.advance()
+            self._seat_next(slab, step, outcome.done)
             timing.game_seconds += time.perf_counter() - decided + decided_from - began
             if outcome.truncated.any():
                 self._write_finals(slab, step, outcome)
@@ -99,6 +108,17 @@ class TableInHand:
             tick()
         self._write_end(slab)
         return timing
+
+    def _seat_next(self, slab: Slab, step: int, done: BoolArray) -> None:
+        """Moves on to the rows that act next. Writes whom the learner met in the games that are done, and seats those
+        that have begun in their place."""
+        situation = self._situation
+        if not done.any():
+            situation.advance()
+            return
+        slab.opponent[step, done] = self._seats.opponents(done, situation.rows, situation.seed)
+        situation.advance()
+        self._seats.begin(done, situation)
 
     def _look(self) -> Situation:
         return Situation(self._game, keyed_word(self._plan.seed, self.epoch) >> 1, self._first_game)
@@ -127,10 +147,10 @@ class TableInHand:
 
     def _decide(self, slab: Slab, step: int, slots: Slots, ask: Callable[[int], None]) -> Decision:
         situation = self._situation
-        seated = self._seating.assign(situation.rows, situation.seed, self._first_game, self._shape.seats)
-        decision = play(self._policies, situation, seated)
+        seated = self._seats.assign(situation)
+        decision = self._seats.play(situation, seated)
         slab.policy[step, slots] = seated
-        slab.owner[step, slots] = self._seating.owners(seated)
+        slab.owner[step, slots] = self._seats.owners(seated)
         if self._plan.central:
             ask(step)
             decision = _central_decision(slab, step, slots, seated, decision)
@@ -175,7 +195,7 @@ def _write_outcome(slab: Slab, step: int, outcome: Step) -> None:
 def _central_decision(slab: Slab, step: int, slots: Slots, seated: Assignment, local: Decision) -> Decision:
     """Gives the manager's decisions for the learner's rows, and the worker's own decisions for its opponents'
     rows."""
-    learner = seated == 0
+    learner = seated == LEARNER
     return Decision(
         actions=np.where(learner, slab.action[step, slots], local.actions),
         log_probs=np.where(learner, slab.log_prob[step, slots], local.log_probs),

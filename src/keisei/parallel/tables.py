@@ -13,6 +13,7 @@ from keisei.experience.slab import SlabRecord
 from keisei.parallel.arena import Arena
 from keisei.parallel.messages import THROUGH_PIPE, Order, OrderKind, Start
 from keisei.parallel.stock import Stock
+from keisei.policies.seating import SELF_PLAY, Lineup
 
 FAILURE_WINDOW = 60.0
 """Failures within this many seconds are counted together."""
@@ -29,7 +30,8 @@ class TableSnapshot:
     sequence: int
     """The sequence number of the next slab."""
     state: bytes
-    """``Game.save``; empty if the games of this epoch have not begun."""
+    """The saved games, with the members of the league that they meet; empty if the games of this epoch have not
+    begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Table:
     epoch: int = 0
     """Counts resets. New orders have this epoch."""
     next_sequence: int = 0
+    lineup: Lineup = SELF_PLAY
+    """Whom games meet that begin in slabs which are ordered from now on."""
     saved: SavedGames | None = None
     """The state after the last slab that was handed in; None if there was none."""
     orders: deque[Order] = field(default_factory=deque)
@@ -88,9 +92,8 @@ class Table:
 
     def add_order(self, slab: int, state_slot: int, version: int) -> None:
         """Adds an order for the next slab, with behaviour of a version (-1: the newest)."""
-        self.orders.append(
-            Order(OrderKind.PLAY, self.number, self.epoch, self.next_sequence, version, slab, state_slot)
-        )
+        order = Order(OrderKind.PLAY, self.number, self.epoch, self.next_sequence, version, slab, state_slot)
+        self.orders.append(replace(order, lineup=self.lineup))
         self.next_sequence += 1
 
     def deal(self, worker: int, newest: int, most: int) -> list[Order]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from keisei.policies.registry import build_policy, named_player, seated_policies
     from keisei.policies.sampling import greedy, masked_log_softmax, sample
     from keisei.policies.search_player import SearchPlayer
-    from keisei.policies.seating import OpponentConfig, PolicyConfig, Seating, play
+    from keisei.policies.seating import Lineup, OpponentConfig, PolicyConfig, Seating, play
 
 __all__ = [
     "MLP",
@@ -24,6 +24,7 @@ __all__ = [
     "Decision",
     "GreedyPlayer",
     "HeuristicPlayer",
+    "Lineup",
     "ModelConfig",
     "NeuralPolicy",
     "OpponentConfig",
@@ -54,7 +55,7 @@ _HOMES = {
     "registry": ("build_policy", "named_player", "seated_policies"),
     "sampling": ("greedy", "masked_log_softmax", "sample"),
     "search_player": ("SearchPlayer",),
-    "seating": ("OpponentConfig", "PolicyConfig", "Seating", "play"),
+    "seating": ("Lineup", "OpponentConfig", "PolicyConfig", "Seating", "play"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

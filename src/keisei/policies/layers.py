@@ -49,11 +49,11 @@ def initialise(network: nn.Module, generator: Generator, policy: nn.Module, valu
     for layer in network.modules():
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
             fill(layer, sqrt(2), generator)
-    fill(_last_layer(policy), 0.01, generator)
-    fill(_last_layer(value), 1.0, generator)
+    fill(last_layer(policy), 0.01, generator)
+    fill(last_layer(value), 1.0, generator)
 
 
-def _last_layer(head: nn.Module) -> nn.Linear | nn.Conv2d:
+def last_layer(head: nn.Module) -> nn.Linear | nn.Conv2d:
     return [layer for layer in head.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))][-1]
 
 

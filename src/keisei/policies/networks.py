@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -17,7 +18,7 @@ from torch import Generator, Tensor, nn
 from keisei.config import Settings, parse_settings
 from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec, ObservationSpec
-from keisei.policies.layers import conv, excitation, initialise, linear, norm
+from keisei.policies.layers import conv, excitation, initialise, last_layer, linear, norm
 
 __all__ = ["MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"]
 
@@ -46,13 +47,18 @@ class ModelConfig(Settings):
     """Numbers in one observation, all axes together. The game knows it, so it may be left out."""
     action_dim: Annotated[int, Field(ge=1)] | None = None
     """Number of actions. The game knows it, so it may be left out."""
+    outputs: Literal["auto", "policy", "q", "dueling"] = "auto"
+    """What the two heads mean: a policy and a value (policy), or the value of each action: directly (q), or as the
+    value of the position and the advantage of the action (dueling). ``auto`` takes what the learner needs."""
+    quantiles: Annotated[int, Field(ge=1, le=1024)] = 1
+    """With q and dueling: quantiles that describe the value of an action (Dabney and others, 2018). 1 is its mean."""
 
     def resolved(self, spec: GameSpec) -> ModelConfig:
-        """The same settings, with the name of a network in place of ``auto``."""
-        if self.network != "auto":
-            return self
+        """The same settings, with names in place of ``auto``."""
         is_mlp = len(spec.observation.shape) != 3 or self.model_fields_set & {"hidden_dim", "num_layers"}
-        return self.model_copy(update={"network": "mlp" if is_mlp else "slim"})
+        network = ("mlp" if is_mlp else "slim") if self.network == "auto" else self.network
+        outputs = "policy" if self.outputs == "auto" else self.outputs
+        return self.model_copy(update={"network": network, "outputs": outputs})
 
 
 class ActorCritic(nn.Module):
@@ -69,6 +75,9 @@ class ActorCritic(nn.Module):
             super().__init__(spec.observation)
     """
 
+    meaning: ClassVar[Literal["policy", "q"]] = "policy"
+    """What the outputs are: the logits of a policy and the value of the position, or the values of actions and the
+    highest of them."""
     scale: Tensor | None
 
     def __init__(self, observation: ObservationSpec) -> None:
@@ -199,6 +208,35 @@ def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed:
         config = parse_settings(ModelConfig, config, "model_config")
     config = config.resolved(spec)
     _check_sizes(config, spec)
+    if config.outputs == "policy":
+        return _build(config, spec, seed)
+    q_network = import_module("keisei.policies.q_network")
+    body = _build(*widened(config, spec), seed)
+    if config.network in _BUILT_IN and seed is not None:
+        _begin_near_zero(body)
+    network: ActorCritic = q_network.QNetwork(body, config, spec)
+    return network
+
+
+def widened(config: ModelConfig, spec: GameSpec) -> tuple[ModelConfig, GameSpec]:
+    """Gives settings and spec of the network in a Q network. It has an output for each quantile of each action, in
+    the order [quantile, action]."""
+    head = "planes" if len(spec.observation.shape) == 3 and _acts_on_planes(config, spec) else "linear"
+    return (
+        config.model_copy(update={"outputs": "policy", "policy_head": head}),
+        replace(spec, num_actions=config.quantiles * spec.num_actions),
+    )
+
+
+@torch.no_grad()
+def _begin_near_zero(body: ActorCritic) -> None:
+    """Makes the values of a new Q network small, as its advantages are. It learns from its own values, and large
+    random ones take long to unlearn."""
+    assert isinstance(body.value, nn.Module)
+    last_layer(body.value).weight.mul_(0.01)
+
+
+def _build(config: ModelConfig, spec: GameSpec, seed: int | None) -> ActorCritic:
     if config.network in _BUILT_IN:
         network = _network_class(_BUILT_IN[config.network])(config, spec)  # type: ignore[call-arg, arg-type]
         if seed is not None:

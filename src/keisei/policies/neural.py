@@ -28,8 +28,13 @@ class NeuralPolicy:
     """
 
     def __init__(
-        self, network: ActorCritic, spec: GameSpec, temperature: float = 1.0, epsilon: float = 0.0
+        self,
+        network: ActorCritic,
+        spec: GameSpec,
+        temperature: float = 1.0,
+        epsilon: float | FloatArray = 0.0,
     ) -> None:
+        """``epsilon`` is one number, or one for each game of the batch."""
         check_exploration(temperature, epsilon)
         self.network = network.eval()
         self.spec = spec
@@ -40,14 +45,20 @@ class NeuralPolicy:
         observations, legal = situation.observations, situation.legal
         if selected is not None:
             observations, legal = observations[selected], legal[selected]
-        return self.decide(observations, legal, row_uniforms(situation, selected))
+        epsilon = self.epsilon
+        if isinstance(epsilon, np.ndarray):
+            game = situation.rows.game
+            epsilon = epsilon[game if selected is None else game[selected]]
+        return self.decide(observations, legal, row_uniforms(situation, selected), epsilon)
 
-    def decide(self, observations: Array, legal: BoolArray, uniforms: Array) -> Decision:
-        """Decides for any rows, with one random number in [0, 1) for each."""
+    def decide(
+        self, observations: Array, legal: BoolArray, uniforms: Array, epsilon: float | FloatArray
+    ) -> Decision:
+        """Decides for any rows, with one random number in [0, 1) and one epsilon for each."""
         listed = legal_actions(legal)
         logits, values = self._forward(observations, listed)
         try:
-            places, log_probs = sample(logits, listed >= 0, uniforms, self.temperature, self.epsilon)
+            places, log_probs = sample(logits, listed >= 0, uniforms, self.temperature, epsilon)
         except PolicyError:
             blame_observations(self.spec, observations)
             raise
@@ -55,7 +66,8 @@ class NeuralPolicy:
         return Decision(actions, log_probs, _as_array(values))
 
     def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
-        values = _as_array(self._forward(observations)[1])
+        listed = legal_actions(legal) if self.network.meaning == "q" else None
+        values = _as_array(self._forward(observations, listed)[1])
         if not np.isfinite(values).all():
             blame_observations(self.spec, observations)
             raise PolicyError(

@@ -18,7 +18,7 @@ from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.random_policy import RandomPolicy
 from keisei.policies.search_player import SearchPlayer
-from keisei.policies.seating import PolicyConfig, Seating
+from keisei.policies.seating import CHANCE, PolicyConfig, Seating
 
 __all__ = ["PLAYERS", "build_policy", "check_player", "named_player", "players_of", "seated_policies"]
 
@@ -101,7 +101,7 @@ def _as_it_is(player: Policy, config: PolicyConfig) -> Policy:
 
 def seated_policies(
     learner: Policy, seating: Seating, spec: GameSpec, network: ActorCritic | None
-) -> list[Policy]:
-    """Gives the policies of a seating in the order of its assignments: the learner first, chance last."""
+) -> dict[int, Policy]:
+    """Gives the policies of a seating by their numbers in its assignments: the learner, its opponents and chance."""
     opponents = (build_policy(opponent, spec, network) for opponent in seating.opponents)
-    return [learner, *opponents, RandomPolicy(log_probs=False)]
+    return dict(enumerate([learner, *opponents])) | {CHANCE: RandomPolicy(log_probs=False)}

@@ -25,19 +25,22 @@ def sample(
     legal: BoolArray,
     uniforms: Array,
     temperature: float = 1.0,
-    epsilon: float = 0.0,
+    epsilon: float | FloatArray = 0.0,
 ) -> tuple[IntArray, FloatArray]:
     """Draws one legal action for each row, by inverse transform of one number in [0, 1).
 
     The distribution is softmax(logits / temperature) over the legal actions, mixed with a share ``epsilon`` of the
-    uniform distribution. Temperature 0 takes the best action; equal ones share the probability. Gives the actions
-    [n] and their log-probabilities [n] under exactly this distribution.
+    uniform distribution. ``epsilon`` is one number, or one for each row. Temperature 0 takes the best action; equal
+    ones share the probability. Gives the actions [n] and their log-probabilities [n] under exactly this
+    distribution.
     """
     check_exploration(temperature, epsilon)
     numbers = _checked(logits, legal)
     drawn = np.ascontiguousarray(uniforms, np.float64)
     actions, log_probs = np.empty(len(drawn), np.int32), np.empty(len(drawn), np.float32)
-    fault = core.sample(numbers, np.ascontiguousarray(legal), drawn, temperature, epsilon, actions, log_probs)
+    shares = np.empty(len(drawn), np.float32)
+    shares[:] = epsilon
+    fault = core.sample(numbers, np.ascontiguousarray(legal), drawn, temperature, shares, actions, log_probs)
     if fault >= 0:
         row, not_finite = divmod(fault, 2)
         raise PolicyError(_NOT_FINITE.format(row=row) if not_finite else _NO_ACTION.format(row=row))
@@ -78,12 +81,15 @@ def as_tensor(array: Array) -> Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def check_exploration(temperature: float, epsilon: float) -> None:
+def check_exploration(temperature: float, epsilon: float | FloatArray) -> None:
     if not (temperature == 0 or LOWEST_TEMPERATURE <= temperature < np.inf):
         raise ConfigError(
             f"temperature must be 0 (the best action) or at least {LOWEST_TEMPERATURE}, got {temperature}"
         )
-    if not 0 <= epsilon <= 1:
+    is_share = (
+        0 <= epsilon <= 1 if isinstance(epsilon, float | int) else ((epsilon >= 0) & (epsilon <= 1)).all()
+    )
+    if not is_share:
         raise ConfigError(f"epsilon is the share of random actions and must be from 0 to 1, got {epsilon}")
 
 

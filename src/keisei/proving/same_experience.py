@@ -26,8 +26,13 @@ from keisei.parallel.messages import Order, OrderKind, Start
 from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.self_play_worker import SelfPlayWorker
+from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ActorCritic, ModelConfig
 from keisei.proving.disturbance import Disturber, Toll
+from keisei.training.events import Counters
+from keisei.training.league.assembly import Assembly, assemble
+from keisei.training.league.opponents import OpponentManager
+from keisei.training.league.settings import LeagueSettings, MemberSettings
 
 Backend = Literal["inline", "thread", "process"]
 BACKENDS: tuple[Backend, ...] = ("inline", "thread", "process")
@@ -39,6 +44,16 @@ STOP_SHARE = 0.25
 HANG_SECONDS = 0.2
 """Seconds after which a stopped worker counts as hung. A step takes a hundredth of it, also on a busy machine."""
 KEPT_VERSIONS = 8
+QUICK_LEAGUE = LeagueSettings(
+    window=2,
+    milestones=1,
+    save_steps=1,
+    swap_steps=1,
+    sampling="pfsp",
+    members=(MemberSettings(policy="random", share=0.2),),
+)
+"""A league in which every round adds a snapshot and every slab draws another member, so places on the shelf are used
+again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,8 @@ class VerifySettings:
     """The number of workers to kill in one more run."""
     stops: bool = False
     """Stop (SIGSTOP) some of them instead of killing them."""
+    league: bool = False
+    """Let the learner meet a league, which gets a snapshot after each round."""
     hidden_dim: int = 64
 
     def manager(self, backend: Backend, workers: int, **changes: Any) -> ParallelManager:
@@ -71,9 +88,20 @@ class VerifySettings:
             inference="central" if self.central and self.network else "worker",
         )
         model = ModelConfig(hidden_dim=self.hidden_dim) if self.network else None
+        league = self.assemble_league()
         return ParallelManager(
-            EnvConfig(game=self.game), model, config.model_copy(update=changes), seed=self.seed
+            EnvConfig(game=self.game),
+            model,
+            config.model_copy(update=changes),
+            seed=self.seed,
+            league=None if league is None else league.plan,
         )
+
+    def assemble_league(self) -> Assembly | None:
+        if not self.league:
+            return None
+        spec = EnvConfig(game=self.game).make(batch=1, seed=0).spec
+        return assemble(QUICK_LEAGUE, spec, self.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +174,13 @@ def verify(settings: VerifySettings, observe: Observer = lambda name, done, tota
     return VerifyReport((*runs, disturbed) if disturbed is not None else tuple(runs))
 
 
+def _rehearsal(settings: VerifySettings, backend: Backend, workers: int, **changes: Any) -> _Rehearsal:
+    manager, league = settings.manager(backend, workers, **changes), settings.assemble_league()
+    return _Rehearsal(manager, settings.seed, None if league is None else league.open(manager))
+
+
 def _play(settings: VerifySettings, backend: Backend, workers: int, rounds: int, observe: Observer) -> Run:
-    rehearsal = _Rehearsal(settings.manager(backend, workers), settings.seed)
+    rehearsal = _rehearsal(settings, backend, workers)
     name = f"{backend}, {workers}"
     with rehearsal.manager:
         for done in range(rounds):
@@ -161,7 +194,7 @@ def _play_with_changing_crew(settings: VerifySettings, rounds: int, observe: Obs
     """Plays in processes. A worker is added after a third of the rounds, and the first one is removed after two
     thirds."""
     name = "crew changes"
-    rehearsal = _Rehearsal(settings.manager("process", 2), settings.seed)
+    rehearsal = _rehearsal(settings, "process", 2)
     manager = rehearsal.manager
     with manager:
         for done in range(rounds):
@@ -178,7 +211,7 @@ def _play_with_changing_crew(settings: VerifySettings, rounds: int, observe: Obs
 def _play_disturbed(settings: VerifySettings, observe: Observer) -> Run:
     """Plays in processes until all kills are done and all workers have recovered."""
     name, workers = "disturbed", max(settings.workers)
-    rehearsal = _Rehearsal(settings.manager("process", workers, hang_timeout=HANG_SECONDS), settings.seed)
+    rehearsal = _rehearsal(settings, "process", workers, hang_timeout=HANG_SECONDS)
     manager = rehearsal.manager
     disturber = Disturber(
         manager.workers,
@@ -199,19 +232,29 @@ def _play_disturbed(settings: VerifySettings, observe: Observer) -> Run:
 class _Rehearsal:
     """Plays rounds with one manager, with new weights after each."""
 
-    def __init__(self, manager: ParallelManager, seed: int) -> None:
+    def __init__(self, manager: ParallelManager, seed: int, league: OpponentManager | None) -> None:
         self.manager = manager
+        self._league = league
         self.digests: list[str] = []
         self._transitions = 0
         self._weights = PlannedWeights(manager.model, seed) if manager.model is not None else None
         self._began = time.monotonic()
 
     def round(self) -> None:
+        if self._league is not None:
+            counters = Counters(update=len(self.digests), transitions=self._transitions)
+            self._league.prepare(counters, 0.0, self._behaviour)
         experiences = self.manager.collect_experiences()
         self.digests.append(experiences.digest())
         self._transitions += len(experiences)
+        if self._league is not None:
+            self._league.take(experiences)
         if self._weights is not None:
             self._weights.publish(self.manager)
+
+    def _behaviour(self) -> Behaviour:
+        assert self.manager.model is not None
+        return Behaviour(self.manager.model)
 
     def result(self, name: str, workers: str, toll: Toll | None = None, restarts: int = 0) -> Run:
         seconds = time.monotonic() - self._began

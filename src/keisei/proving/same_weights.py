@@ -26,12 +26,13 @@ from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.networks import ModelConfig
 from keisei.proving.disturbance import Disturber
-from keisei.proving.same_experience import BACKENDS, Backend, Observer
+from keisei.proving.same_experience import BACKENDS, QUICK_LEAGUE, Backend, Observer
 from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
-from keisei.training.settings import EvaluationSettings, RunSettings, SelfPlaySettings, TrainConfig
+from keisei.training.learner_settings import PoolSettings, SelfPlaySettings
+from keisei.training.settings import EvaluationSettings, RunSettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
 __all__ = ["TrainedRun", "TrainingReport", "small_config", "verify_training"]
@@ -78,13 +79,16 @@ class TrainingReport:
         return not self.differences
 
 
-def small_config(game: str = DEFAULT_GAME, tables: int = 3, games: int = 16, seed: int = 0) -> TrainConfig:
+def small_config(
+    game: str = DEFAULT_GAME, tables: int = 3, games: int = 16, seed: int = 0, league: bool = False
+) -> TrainConfig:
     """Gives a run whose updates take a fraction of a second."""
     return TrainConfig(
         env=EnvConfig(game=game),
         model=ModelConfig(network="mlp", hidden_dim=64),
         learner=SelfPlaySettings(epochs=2, minibatch_size=256, parts=2),
         parallel=ParallelConfig(tables=tables, games=games, horizon=HORIZON),
+        league=QUICK_LEAGUE if league else None,
         run=RunSettings(seed=seed),
     )
 
@@ -121,10 +125,20 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
             f"sync and scaling fixed does a run come to the same weights twice; set them so"
         )
     run = config.run.model_copy(
-        update={"steps": updates * config.rollout, "minutes": None, "stop_at": {}, "checkpoint_every": 1}
+        update={
+            "steps": updates * config.rollout,
+            "minutes": None,
+            "episodes": None,
+            "stop_at": {},
+            "checkpoint_every": 1,
+        }
     )
     evaluation = EvaluationSettings(every=0, opponents=())
-    return config.model_copy(update={"run": run, "evaluation": evaluation}).resolved()
+    learner = config.learner
+    if isinstance(learner, PoolSettings):  # a replay that is not saved fills again
+        replay = learner.replay.model_copy(update={"save_replay": True})
+        learner = learner.model_copy(update={"replay": replay})
+    return config.model_copy(update={"run": run, "evaluation": evaluation, "learner": learner}).resolved()
 
 
 class _Ways:

@@ -5,6 +5,7 @@
       model.safetensors       one file for each group of tensors
       optimizer.safetensors
       blobs.safetensors       bytes, such as the games of each table
+      slab_1f3a….piece        bytes that other checkpoints have too; the file is shared by hard links
 
 The manifest has a digest of itself, so any flipped bit is detected. Nothing here is a pickle, so a hostile
 checkpoint cannot run code.
@@ -33,6 +34,7 @@ from torch import Tensor
 from keisei.errors import CheckpointError, CheckpointVersionError, CheckpointWriteError
 from keisei.runs.durable_files import sync_directory, write_new
 from keisei.runs.json_values import Json, check_json
+from keisei.runs.pieces import Piece, PieceFile, piece_path, read_file, read_verified, write_pieces
 
 FORMAT = "keisei-checkpoint"
 VERSION = 1
@@ -53,6 +55,8 @@ class State:
     """Groups of named tensors. Each group becomes a file of the checkpoint."""
     document: Json = None
     """Other data as JSON."""
+    pieces: Mapping[str, Piece] = field(default_factory=dict)
+    """Large parts that are written once, by a name that tells their content."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,8 @@ class Checkpoint:
     """The digest of the configuration it was trained with."""
     created: str = ""
     """When it was saved, in ISO 8601 and UTC; saving sets it."""
+    pieces: Mapping[str, Piece] = field(default_factory=dict)
+    """Large parts that are written once, by a name that tells their content. They are verified when they are read."""
 
     def __post_init__(self) -> None:
         update = self.counters.get("update")
@@ -85,6 +91,11 @@ class Checkpoint:
                     f"{group!r} cannot name a group of tensors: it is a file name of small letters, digits and _, "
                     f"and {_BLOBS!r} is taken"
                 )
+        for name in self.pieces:
+            if not _GROUP.fullmatch(name):
+                raise CheckpointError(
+                    f"{name!r} cannot name a piece: it is a file name of small letters, digits and _"
+                )
         check_json("counters", self.counters)
         check_json("documents", self.documents)
 
@@ -93,19 +104,25 @@ class Checkpoint:
         return int(self.counters["update"])
 
 
-def save_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
-    """Writes a checkpoint below ``directory`` and returns its path. It exists as a whole or not at all.
+def save_checkpoint(directory: Path, checkpoint: Checkpoint, name: str | None = None) -> Path:
+    """Writes a checkpoint below ``directory`` and returns its path. It exists as a whole or not at all. Its ``name``,
+    by default that of its update, must be free.
 
     If it cannot be written, for example because the disk is full, ``CheckpointWriteError`` is raised. The attempt
     leaves no files, and earlier checkpoints do not change.
     """
     contents = _serialised(checkpoint)
-    contents[MANIFEST] = _manifest(checkpoint, contents)
-    path = directory / _free_name(directory, checkpoint.update)
+    path = directory / (name or _free_name(directory, checkpoint.update))
+    if path.exists():
+        raise CheckpointWriteError(
+            f"cannot write checkpoint {path}: there is one already; choose another name"
+        )
     partial = directory / f"{PARTIAL}{path.name}"
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
+        pieces = write_pieces(partial, checkpoint.pieces)
+        contents[MANIFEST] = _manifest(checkpoint, contents, pieces)
         for name, content in contents.items():
             write_new(partial / name, content)
         sync_directory(partial)
@@ -123,9 +140,13 @@ def save_checkpoint(directory: Path, checkpoint: Checkpoint) -> Path:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Reads a checkpoint and verifies every byte. ``CheckpointError`` names the file and the damage."""
+    """Reads a checkpoint and verifies every byte, except its pieces, which are verified when they are read.
+    ``CheckpointError`` names the file and the damage."""
     manifest = _verified_manifest(path / MANIFEST)
-    contents = {name: _verified_file(path / name, entry) for name, entry in _files(path, manifest).items()}
+    contents = {
+        name: read_verified(path / name, entry.get("bytes"), entry.get("sha256"))
+        for name, entry in _files(path, manifest).items()
+    }
     try:
         blobs = safetensors.numpy.load(contents.pop(f"{_BLOBS}.safetensors"))
         return Checkpoint(
@@ -136,6 +157,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
             documents=cast(Mapping[str, Json], manifest["documents"]),
             config_digest=cast(str, manifest["config_digest"]),
             created=cast(str, manifest["created"]),
+            pieces=_pieces(path, manifest),
         )
     except (KeyError, AttributeError, TypeError, ValueError, SafetensorError) as error:
         raise CheckpointError(
@@ -179,7 +201,7 @@ def _plain(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format)
 
 
-def _manifest(checkpoint: Checkpoint, contents: Mapping[str, bytes]) -> bytes:
+def _manifest(checkpoint: Checkpoint, contents: Mapping[str, bytes], pieces: Mapping[str, Piece]) -> bytes:
     manifest: dict[str, Json] = {
         "format": FORMAT,
         "version": VERSION,
@@ -192,6 +214,7 @@ def _manifest(checkpoint: Checkpoint, contents: Mapping[str, bytes]) -> bytes:
             name: {"bytes": len(content), "sha256": sha256(content).hexdigest()}
             for name, content in contents.items()
         },
+        "pieces": {name: {"bytes": piece.nbytes, "sha256": piece.digest} for name, piece in pieces.items()},
     }
     return _sealed(manifest)
 
@@ -207,7 +230,7 @@ def _text(document: Json) -> bytes:
 
 
 def _verified_manifest(path: Path) -> dict[str, Json]:
-    content = _read(path)
+    content = read_file(path)
     try:
         manifest = json.loads(content)
         rest = {key: value for key, value in manifest.items() if key != "sha256"}
@@ -241,22 +264,12 @@ def _files(path: Path, manifest: Mapping[str, Json]) -> dict[str, Mapping[str, J
     return files
 
 
-def _verified_file(path: Path, entry: Mapping[str, Json]) -> bytes:
-    content = _read(path)
-    if len(content) != entry.get("bytes"):
-        raise CheckpointError(
-            f"{path} is damaged: it has {len(content)} bytes where the manifest says {entry.get('bytes')}; "
-            f"take an earlier checkpoint"
-        )
-    if sha256(content).hexdigest() != entry.get("sha256"):
-        raise CheckpointError(
-            f"{path} is damaged: its SHA-256 is not the manifest's; take an earlier checkpoint"
-        )
-    return content
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
+def _pieces(path: Path, manifest: Mapping[str, Json]) -> dict[str, PieceFile]:
+    """Gives the pieces that a manifest lists. Earlier versions list none."""
+    pieces = cast(Mapping[str, Mapping[str, Json]], manifest.get("pieces", {}))
+    if any(not _GROUP.fullmatch(name) for name in pieces):
+        raise CheckpointError(f"{path / MANIFEST} lists pieces whose names are none of a checkpoint")
+    return {
+        name: PieceFile(piece_path(path, name), cast(str, entry["sha256"]), cast(int, entry["bytes"]))
+        for name, entry in pieces.items()
+    }

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -23,13 +23,15 @@ from keisei.runs.rows import (
     ChangeRow,
     EvaluationRow,
     GameRow,
+    LeagueMemberRow,
+    LeagueResultRow,
     MetricPoint,
     Progress,
     RatingRow,
     WorkerEventRow,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 APPLICATION_ID = 0x4B45_4953  # "KEIS": marks a database of Keisei
 
 _SCHEMA = """
@@ -74,18 +76,44 @@ CREATE TABLE changes (
     PRIMARY KEY ("update", setting)
 ) WITHOUT ROWID;
 """,
+    4: """
+CREATE TABLE league_members (
+    number INTEGER PRIMARY KEY, "update" INTEGER NOT NULL, time REAL NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
+    joined INTEGER NOT NULL, in_pool INTEGER NOT NULL, wins INTEGER NOT NULL, draws INTEGER NOT NULL,
+    losses INTEGER NOT NULL, recent_games INTEGER NOT NULL, score REAL, low REAL, high REAL, rating REAL,
+    rating_low REAL, rating_high REAL, forgotten INTEGER NOT NULL
+);
+CREATE TABLE league_results (
+    learner TEXT NOT NULL, member TEXT NOT NULL, "update" INTEGER NOT NULL, time REAL NOT NULL, wins INTEGER NOT NULL,
+    draws INTEGER NOT NULL, losses INTEGER NOT NULL, score REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL,
+    PRIMARY KEY (learner, member)
+) WITHOUT ROWID;
+""",
 }
 """What each version of the schema adds to the one before. A database of an older version is upgraded when it is opened
 to write."""
-_TABLES = ("metrics", "evaluations", "games", "ratings", "changes", "worker_events")
+_TABLES = (
+    "metrics",
+    "evaluations",
+    "games",
+    "ratings",
+    "changes",
+    "worker_events",
+    "league_members",
+    "league_results",
+)
 
-Row = TypeVar("Row", EvaluationRow, GameRow, RatingRow, ChangeRow, WorkerEventRow)
+Row = TypeVar(
+    "Row", EvaluationRow, GameRow, RatingRow, ChangeRow, WorkerEventRow, LeagueMemberRow, LeagueResultRow
+)
 _TABLE_OF = {
     EvaluationRow: "evaluations",
     GameRow: "games",
     RatingRow: "ratings",
     ChangeRow: "changes",
     WorkerEventRow: "worker_events",
+    LeagueMemberRow: "league_members",
+    LeagueResultRow: "league_results",
 }
 _WAIT_SECONDS = 30.0
 """How many seconds a process waits for another's transaction. Those of the trainer take milliseconds."""
@@ -144,6 +172,12 @@ class RunDatabase:
 
     def add_worker_event(self, row: WorkerEventRow) -> None:
         self._add(WorkerEventRow, [row])
+
+    def add_league(self, members: Iterable[LeagueMemberRow], results: Iterable[LeagueResultRow]) -> None:
+        """Replaces what is known of these members and these cells of the matrix."""
+        with self.batch():
+            self._add(LeagueMemberRow, members)
+            self._add(LeagueResultRow, results)
 
     def rewind(self, update: int) -> int:
         """Deletes everything after ``update``, which a resumed run does again. Returns the number of rows."""
@@ -205,6 +239,17 @@ class RunDatabase:
         """Gives the last events, newest first."""
         return self._rows(WorkerEventRow, "ORDER BY id DESC LIMIT ?", limit)
 
+    def league_members(self) -> list[LeagueMemberRow]:
+        """Gives all members that the league ever had, by number. Those of the newest update are in it now."""
+        if self._schema < 4:
+            return []
+        rows = self._rows(LeagueMemberRow, "ORDER BY number")
+        return [replace(row, in_pool=bool(row.in_pool), forgotten=bool(row.forgotten)) for row in rows]
+
+    def league_results(self) -> list[LeagueResultRow]:
+        """Gives the cells of the win-rate matrix, row by row."""
+        return self._rows(LeagueResultRow, "ORDER BY learner, member") if self._schema >= 4 else []
+
     def close(self) -> None:
         self._connection.close()
 
@@ -242,7 +287,8 @@ class RunDatabase:
         return self._connection.in_transaction
 
     def _prepare(self, read_only: bool) -> None:
-        """Creates the tables of a new database. A foreign or newer database is refused."""
+        """Creates the tables of a new database, and those that an older one lacks. A foreign or newer database is
+        refused."""
         ((version,),) = self._select("PRAGMA user_version")
         ((application,),) = self._select("PRAGMA application_id")
         ((tables,),) = self._select("SELECT COUNT(*) FROM sqlite_master")

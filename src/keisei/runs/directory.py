@@ -8,6 +8,7 @@
       log.jsonl        one JSON object per line
       tensorboard/     event files
       games/           records of games
+      league/          weights of the members of the league; see ``runs.snapshots``
       lock             the process that trains it now
 
 No run is overwritten silently. If the name exists, an error lists the choices.
@@ -117,6 +118,10 @@ class RunDirectory:
     @property
     def games(self) -> Path:
         return self.path / "games"
+
+    @property
+    def league(self) -> Path:
+        return self.path / "league"
 
     def lock(self) -> RunLock:
         """Takes the lock of the run. A process that writes into the run needs it."""

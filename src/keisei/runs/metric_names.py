@@ -1,6 +1,6 @@
 """The names and meanings of all metrics. No other file spells them.
 
-The names are those of Stable-Baselines3, with ``selfplay/`` and ``perf/`` added.
+The names are those of Stable-Baselines3, with ``selfplay/``, ``league/`` and ``perf/`` added.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ def _named(name: str, meaning: str) -> str:
 GAME_LENGTH = _named("rollout/ep_len_mean", "plies of a game")
 GAME_REWARD = _named("rollout/ep_rew_mean", "reward of a game, for the seat that moves first")
 
+EPSILON = _named("rollout/exploration_rate", "share of random decisions")
+
 LOSS = _named("train/loss", "the sum that is minimised")
 POLICY_LOSS = _named("train/policy_gradient_loss", "its part for the policy")
 VALUE_LOSS = _named("train/value_loss", "its part for the values")
@@ -28,6 +30,8 @@ CLIP_FRACTION = _named("train/clip_fraction", "share of decisions whose probabil
 EXPLAINED_VARIANCE = _named(
     "train/explained_variance", "share of the returns' variance that the values predict"
 )
+Q_MEAN = _named("train/q_mean", "mean value of the actions in a minibatch")
+TD_ERROR = _named("train/td_error", "mean distance of these values from their targets")
 LEARNING_RATE = _named("train/learning_rate", "step size of the optimiser")
 GRADIENT_STEPS = _named("train/gradient_steps", "steps of the optimiser in the update")
 UPDATES = _named("train/n_updates", "updates so far")
@@ -42,6 +46,12 @@ GAMES = _named("selfplay/games", "games finished in the update")
 FIRST_WINS = _named("selfplay/first_win_rate", "share of them that the first player won")
 DRAWS = _named("selfplay/draw_rate", "share of them that were drawn")
 TRUNCATIONS = _named("selfplay/truncation_rate", "share of them that reached the ply limit")
+
+LEAGUE_MEMBERS = _named("league/members", "members of the league that may be drawn")
+LEAGUE_GAMES = _named("league/games", "games against members that were finished in the update")
+LEAGUE_SCORE = _named("league/score", "score of the learner in these games")
+LEAGUE_WORST_SCORE = _named("league/worst_score", "lowest score against a member, in its last games")
+LEAGUE_FORGOTTEN = _named("league/forgotten", "members that the learner once beat and now loses to")
 
 SPEED = _named("perf/transitions_per_second", "in this update")
 COLLECT_SECONDS = _named("perf/collect_seconds", "time spent on collecting")

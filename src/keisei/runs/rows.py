@@ -123,6 +123,55 @@ class ChangeRow:
 
 
 @dataclass(frozen=True)
+class LeagueMemberRow:
+    """A member of the league, as it was after an update. Counts and scores are those of the learner against it."""
+
+    number: int
+    """Its number in the column ``policy`` of the experience."""
+    update: int
+    time: float
+    name: str
+    kind: str
+    """``snapshot``, ``player`` or ``run``."""
+    joined: int
+    """The update after which it joined."""
+    in_pool: bool
+    """False if it is not drawn any more, while games in play still meet it."""
+    wins: int
+    draws: int
+    losses: int
+    recent_games: int
+    """The last games, which the score is of."""
+    score: float | None
+    """None before the first game, as are its 95 % interval and the rating."""
+    low: float | None
+    high: float | None
+    rating: float | None
+    rating_low: float | None
+    rating_high: float | None
+    forgotten: bool
+    """The learner once surely beat it, and now surely loses to it."""
+
+
+@dataclass(frozen=True)
+class LeagueResultRow:
+    """One cell of the win-rate matrix: the learner, from one snapshot to the next, against a member."""
+
+    learner: str
+    """The snapshot that the learner had last taken."""
+    member: str
+    update: int
+    """The last update in which the learner had this snapshot."""
+    time: float
+    wins: int
+    draws: int
+    losses: int
+    score: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class WorkerEventRow:
     """Something that happened to a worker, such as a restart."""
 

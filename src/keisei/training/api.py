@@ -14,6 +14,7 @@ from keisei.runs.directory import Existing as ExistingOnDisk
 from keisei.training.callbacks import Callback
 from keisei.training.changes import Change, check_same, differences, shown
 from keisei.training.interruption import Interruption
+from keisei.training.league.fixed_members import check_members
 from keisei.training.opponents import check_opponents
 from keisei.training.presets import (
     Source,
@@ -77,12 +78,13 @@ def train(
 
 
 def length_overrides(steps: int | None, minutes: float | None) -> list[str]:
-    """Gives the overrides for a length. ``minutes`` alone removes the limit of transitions, and the reverse."""
+    """Gives the overrides for a length. Limits that are not given are removed, also that of games."""
     if steps is None and minutes is None:
         return []
     return [
         f"run.steps={'null' if steps is None else steps}",
         f"run.minutes={'null' if minutes is None else minutes}",
+        "run.episodes=null",
     ]
 
 
@@ -110,6 +112,11 @@ def plan_run(
     return _create(source, overrides, root, path.name)
 
 
+def _check_members(config: TrainConfig, root: Path) -> None:
+    """Checks the members of the league before a new run is written."""
+    check_members(config.league, config.env.make(batch=1, seed=0).spec, root)
+
+
 def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | None, root: Path) -> Source:
     if isinstance(target, str | Path):
         if name not in (None, str(target)) and str(target) in preset_names():
@@ -117,7 +124,7 @@ def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | No
         return find_source(str(target), root)
     config = target if isinstance(target, TrainConfig) else parse_settings(TrainConfig, target)
     settings = config.model_dump(mode="json", exclude_unset=True)
-    return Source(name or f"{config.env.game}-ppo", settings, "settings")
+    return Source(name or f"{config.env.game}-{config.learner.algorithm}", settings, "settings")
 
 
 def _begin_anew(
@@ -137,6 +144,7 @@ def _create(
 ) -> Plan:
     config = source.config(overrides).resolved()
     check_opponents(config, root)
+    _check_members(config, root)
     new = NewRun.create(root, name, config, existing)
     return Plan(new.run, config, new)
 

@@ -55,7 +55,14 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
             {
                 "learning_rate", "schedule", "final_rate", "epochs", "minibatch_size", "parts", "clip", "value_clip",
                 "value_weight", "entropy_weight", "final_entropy_weight", "trace", "correction", "rho_clip",
-                "trace_clip", "normalise_advantages", "target_kl", "max_grad_norm",
+                "trace_clip", "normalise_advantages", "target_kl", "max_grad_norm", "double", "target_interval", "tau",
+                "huber", "epsilon", "final_epsilon", "epsilon_decay", "epsilon_share", "epsilon_spread", "replay",
+            }
+        ),
+        "league": frozenset(
+            {
+                "latest_ratio", "window", "milestones", "save_steps", "add_when", "win_rate_threshold", "swap_steps",
+                "sampling", "weighting", "curriculum", "temperature", "epsilon", "forgotten_threshold",
             }
         ),
         "parallel": frozenset(
@@ -72,6 +79,7 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
         "model": WHOLE_SECTION,
         "learner": frozenset({"regime"}),
         "parallel": frozenset({"tables", "games", "horizon"}),
+        "league": frozenset({"enabled", "members"}),
         "run": frozenset({"seed"}),
     },
 }  # fmt: skip
@@ -102,16 +110,18 @@ def rule_of(section: str, name: str) -> Rule:
     return Rule.NEVER
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Mapping[str, Any]]) -> list[Change]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Mapping[str, Any] | None]) -> list[Change]:
     """Gives the settings of ``new`` that differ from ``old``. What ``old`` does not name, since an older version of
-    Keisei has written it, has the default value."""
+    Keisei has written it, has the default value. A section that is None has no settings."""
     usual = TrainConfig().model_dump(mode="json")
     return [
         Change(path, before, after, rule_of(section, name))
         for section, settings in new.items()
-        for name, value in settings.items()
+        for name in (settings if settings is not None else old.get(section) or ())
         for path, before, after in _different(
-            f"{section}.{name}", _value(old, section, name, _value(usual, section, name, UNSET)), value
+            f"{section}.{name}",
+            _value(old, section, name, _value(usual, section, name, UNSET)),
+            _value(new, section, name, UNSET),
         )
     ]
 
@@ -163,8 +173,10 @@ def shown(value: object) -> str:
 
 
 def _check_length(run: RunDirectory, checkpoint: Checkpoint, config: TrainConfig) -> None:
-    transitions, seconds = (float(checkpoint.counters.get(name, 0)) for name in ("transitions", "seconds"))
-    steps, minutes = config.run.steps, config.run.minutes
+    transitions, seconds, games = (
+        float(checkpoint.counters.get(name, 0)) for name in ("transitions", "seconds", "games")
+    )
+    steps, minutes, episodes = config.run.steps, config.run.minutes, config.run.episodes
     if steps is not None and transitions >= steps:
         raise RunSettingsError(
             f"run {run.path} has {transitions:,.0f} transitions already, so there is nothing to train up to "
@@ -174,6 +186,11 @@ def _check_length(run: RunDirectory, checkpoint: Checkpoint, config: TrainConfig
         raise RunSettingsError(
             f"run {run.path} has been trained for {seconds / 60:.1f} minutes already, so there is nothing to train up "
             f"to {minutes:g}. Nothing was written; give more than that, such as --minutes {seconds / 30:.0f}"
+        )
+    if episodes is not None and games >= episodes:
+        raise RunSettingsError(
+            f"run {run.path} has finished {games:,.0f} games already, so there is nothing to train up to "
+            f"{episodes:,}. Nothing was written; give more than that, such as --set run.episodes={2 * int(games)}"
         )
 
 

@@ -49,12 +49,16 @@ class Started:
     """``sync`` or ``async``."""
     counters: Counters = Counters()
     """Where it continues from; all zero for a new run."""
+    episodes: int | None = None
+    """Games of the whole run; None if their number does not end it."""
 
     @property
     def length(self) -> str:
         """The length of the run in words."""
-        steps = [] if self.steps is None else [f"{self.steps:,} steps"]
-        return " or ".join(steps + ([] if self.minutes is None else [f"{self.minutes:g} minutes"]))
+        steps = "" if self.steps is None else f"{self.steps:,} steps"
+        minutes = "" if self.minutes is None else f"{self.minutes:g} minutes"
+        games = "" if self.episodes is None else f"{self.episodes:,} games"
+        return " or ".join(filter(None, [steps, minutes, games]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,23 @@ class GameSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class LeagueSummary:
+    """The league after one update. Scores are those of the learner."""
+
+    members: int
+    """Members that may be drawn."""
+    games: int
+    """Games against members that were finished in the update."""
+    score: float
+    """The score in these games; NaN if there were none."""
+    worst: str
+    """The member with the lowest score in its last games; empty if none has enough games."""
+    worst_score: float
+    forgotten: int
+    """Members that the learner once beat and now loses to."""
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionSummary:
     """How the experience of one update was collected."""
 
@@ -91,6 +112,8 @@ class CollectionSummary:
     """Restarts of workers since the start of this process."""
     dropped: int
     """Transitions that were too old to learn from, since the start of this process."""
+    league: LeagueSummary | None = None
+    """None if the learner meets no league."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +147,7 @@ class Update:
             **dict(self._numbers_of_owners()),
             **self._numbers_of_the_run(),
             **self._numbers_of_games(),
+            **self._numbers_of_the_league(),
             **self._numbers_of_work(),
         }
         return {name: value for name, value in values.items() if not math.isnan(value)}
@@ -151,6 +175,18 @@ class Update:
             tags.FIRST_WINS: self.games.first_wins,
             tags.DRAWS: self.games.draws,
             tags.TRUNCATIONS: self.games.truncations,
+        }
+
+    def _numbers_of_the_league(self) -> Mapping[str, float]:
+        league = self.collection.league
+        if league is None:
+            return {}
+        return {
+            tags.LEAGUE_MEMBERS: league.members,
+            tags.LEAGUE_GAMES: league.games,
+            tags.LEAGUE_SCORE: league.score,
+            tags.LEAGUE_WORST_SCORE: league.worst_score,
+            tags.LEAGUE_FORGOTTEN: league.forgotten,
         }
 
     def _numbers_of_work(self) -> Mapping[str, float]:

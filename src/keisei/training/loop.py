@@ -18,9 +18,10 @@ from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
 from keisei.training.events import CollectionSummary, Counters, GameSummary, Update
+from keisei.training.league.opponents import OpponentManager
 from keisei.training.publishing import Publisher
 
-__all__ = ["Laps", "Pace", "Parts", "collect", "summarise", "told", "utilisation"]
+__all__ = ["Laps", "Pace", "Parts", "collect", "counted", "hand_over", "summarise", "told", "utilisation"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Parts:
     publisher: Publisher
     rollout: int
     """Transitions of an update."""
+    league: OpponentManager | None = None
+    """Whom the learner meets; None if it only meets itself and the opponents of the seating."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,16 @@ class Pace:
     steps: float = math.inf
     seconds: float = math.inf
     clock: Callable[[], float] = time.monotonic
+    games: float = math.inf
 
     def progress(self, counters: Counters) -> float:
-        """Gives the share of the run that is done, by transitions or by the clock, whichever is more."""
-        return min(1.0, max(counters.transitions / self.steps, counters.seconds / self.seconds))
+        """Gives the share of the run that is done, by transitions, the clock or games, whichever is most."""
+        done = (
+            counters.transitions / self.steps,
+            counters.seconds / self.seconds,
+            counters.games / self.games,
+        )
+        return min(1.0, max(done))
 
     def is_over(self, counters: Counters) -> bool:
         return self.progress(counters) >= 1.0
@@ -68,9 +77,13 @@ class Laps:
         self.seconds[name] = self._began - began
 
 
-def collect(parts: Parts) -> tuple[Experiences, GameSummary, CollectionSummary]:
-    """Collects the experience of one update, with a summary of it."""
-    manager, began = parts.manager, time.monotonic()
+def collect(
+    parts: Parts, counters: Counters, progress: float
+) -> tuple[Experiences, GameSummary, CollectionSummary]:
+    """Collects the experience of one update, with a summary of it. The league decides whom the learner meets."""
+    manager, league, began = parts.manager, parts.league, time.monotonic()
+    if league is not None:
+        league.prepare(counters, progress, lambda: parts.learner.behaviour(progress))
     before = manager.get_status()
     experiences = manager.collect_experiences(parts.rollout)
     while not len(experiences):  # asynchronous workers may have nothing yet
@@ -86,8 +99,27 @@ def collect(parts: Parts) -> tuple[Experiences, GameSummary, CollectionSummary]:
         workers=after.active_workers,
         restarts=after.restarts,
         dropped=after.drops.lagging,
+        league=None if league is None else league.take(experiences),
     )
     return experiences, summarise(experiences, parts.spec), collection
+
+
+def counted(before: Counters, games: GameSummary, collection: CollectionSummary, seconds: float) -> Counters:
+    """Gives the counters after an update."""
+    return replace(
+        before,
+        update=before.update + 1,
+        transitions=before.transitions + collection.transitions,
+        games=before.games + games.games,
+        seconds=seconds,
+    )
+
+
+def hand_over(parts: Parts, experiences: Experiences) -> None:
+    """Gives experience to the buffer, and all slabs that it does not keep back to the workers."""
+    leases = parts.buffer.take(experiences.slabs)
+    parts.manager.end_leases(leases.ended)
+    parts.manager.release_experiences(keep=leases.kept)
 
 
 def told(
@@ -100,13 +132,7 @@ def told(
     laps: Laps,
 ) -> Update:
     """Makes the event of one update."""
-    counters = replace(
-        before,
-        update=before.update + 1,
-        transitions=before.transitions + collection.transitions,
-        games=before.games + games.games,
-        seconds=seconds,
-    )
+    counters = counted(before, games, collection, seconds)
     return Update(
         counters,
         pace.progress(counters),

@@ -4,7 +4,8 @@
                                 marked best, its latest whole one
     RUN@best, RUN@latest        its best or latest checkpoint; ``latest`` skips damaged ones
     RUN@42                      the checkpoint of an update; also RUN@update-000000042
-    RUN/checkpoints/NAME        a checkpoint's directory
+    RUN@member-0104             a member of its league
+    RUN/checkpoints/NAME        a checkpoint's directory; also RUN/league/NAME
 
 The network is built from the run's own configuration. It plays at the temperature of the run's evaluations, unless
 another is given.
@@ -23,10 +24,13 @@ from keisei.evaluation.matches import Player, Resolver
 from keisei.games.contract import GameSpec
 from keisei.games.options import did_you_mean
 from keisei.policies.contract import Policy
+from keisei.policies.networks import ActorCritic, ModelConfig
+from keisei.policies.neural import NeuralPolicy
 from keisei.policies.registry import PLAYERS, named_player
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import checkpoint_rank, load_checkpoint
 from keisei.runs.directory import CONFIG, RunDirectory, list_runs
+from keisei.runs.snapshots import member_number
 from keisei.training.changes import way_back
 from keisei.training.presets import run_config
 from keisei.training.regimes import regime_of
@@ -35,9 +39,11 @@ from keisei.training.settings import TrainConfig
 __all__ = [
     "RUNS",
     "RunGame",
+    "RunNetwork",
     "find_checkpoint",
     "find_run",
     "game_of",
+    "load_network",
     "load_player",
     "load_players",
     "resolver",
@@ -56,6 +62,14 @@ class RunGame:
     name: str
     options: Mapping[str, Any]
     spec: GameSpec
+
+
+@dataclass(frozen=True, eq=False)
+class RunNetwork:
+    """The network of a checkpoint."""
+
+    model: ModelConfig
+    network: ActorCritic
 
 
 def find_checkpoint(text: str, root: Path = RUNS) -> Path:
@@ -87,6 +101,15 @@ def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float
     run, which = _locate(text, root)
     found = _find(run, which)
     return Player(f"{_shown(run, root)}@{_number(found.path)}", _policy(run, found, spec, temperature))
+
+
+def load_network(text: str, spec: GameSpec, root: Path = RUNS) -> RunNetwork:
+    """Loads the network of the checkpoint that a text names, for a game of this spec."""
+    run, which = _locate(text, root)
+    policy = _policy(run, _find(run, which), spec, None)
+    if not isinstance(policy, NeuralPolicy):
+        raise ConfigError(f"{text!r} does not play with a network alone, so its weights cannot be taken")
+    return RunNetwork(run_config(run).model.resolved(spec), policy.network)
 
 
 def load_players(run: RunDirectory, spec: GameSpec, temperature: float | None = None) -> list[Player]:
@@ -121,7 +144,9 @@ def _locate(text: str, root: Path) -> tuple[RunDirectory, str]:
         return run, ""
     if at and (run := _run_at(name, root)):
         return run, which
-    if directory.parent.name == "checkpoints" and (run := _run_at(str(directory.parents[1]), root)):
+    if directory.parent.name in ("checkpoints", "league") and (
+        run := _run_at(str(directory.parents[1]), root)
+    ):
         return run, directory.name
     runs = [run.name for run in list_runs(root)]
     wanted = name if at else text
@@ -138,6 +163,8 @@ def _run_at(text: str, root: Path) -> RunDirectory | None:
 
 
 def _find(run: RunDirectory, which: str) -> Found:
+    if member_number(which) is not None:
+        return Found(load_checkpoint(run.league / which), run.league / which)
     store = CheckpointArchive(run.checkpoints, read_only=True)
     if which in ("", "best") and (found := store.best()):
         return found
@@ -153,8 +180,12 @@ def _find(run: RunDirectory, which: str) -> Found:
 
 
 def _number(path: Path) -> str:
-    """Gives a checkpoint's update as a person writes it, with the attempt if it was not the first."""
-    update, attempt = checkpoint_rank(path.name) or (0, 0)
+    """Gives a checkpoint's update as a person writes it, with the attempt if it was not the first. A member of a
+    league has its name."""
+    rank = checkpoint_rank(path.name)
+    if rank is None:
+        return path.name
+    update, attempt = rank
     return f"{update}-{attempt}" if attempt else str(update)
 
 

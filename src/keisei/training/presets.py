@@ -38,21 +38,25 @@ class Source:
     def config(self, overrides: Iterable[str] = ()) -> TrainConfig:
         return parse_settings(TrainConfig, apply_overrides(self.settings, overrides), self.where)
 
-    def written(self, overrides: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
-        """Gives the settings that are written here or overridden, without any other, and with values for ``auto``."""
+    def written(self, overrides: Iterable[str] = ()) -> dict[str, dict[str, Any] | None]:
+        """Gives the settings that are written here or overridden, without any other, and with values for ``auto``. A
+        section that is written as null is None."""
         resolved = self.config(overrides).resolved().model_dump(mode="json")
-        named = {section: [*names] for section, names in apply_overrides(self.settings, overrides).items()}
+        named = {
+            section: [*(names or ())] for section, names in apply_overrides(self.settings, overrides).items()
+        }
         if {*LENGTH} & {*named.get("run", ())}:
             named["run"] += LENGTH
         return {
-            section: {name: resolved[section][name] for name in names} for section, names in named.items()
+            section: None if resolved[section] is None else {name: resolved[section][name] for name in names}
+            for section, names in named.items()
         }
 
     def config_over(self, own: TrainConfig, overrides: Iterable[str] = ()) -> TrainConfig:
         """Gives the settings of a run (``own``), with what is written here in place of them."""
         merged = own.model_dump(mode="json")
         for section, settings in self.written(overrides).items():
-            merged[section].update(settings)
+            merged[section] = None if settings is None else {**(merged[section] or {}), **settings}
         return parse_settings(TrainConfig, merged, self.where)
 
 

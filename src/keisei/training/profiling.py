@@ -259,6 +259,8 @@ class _LearnerClock:
             self.seconds[part] += ended - began
             self._timeline.span("learner", part, began, ended - began)
             began = ended
+        if not self._ends:  # nothing was learned, since a replay still fills
+            return
         first, last = self._ends[0], self._ends[-1]
         self._elapsed += last.at - first.at
         self._busy += last.busy - first.busy
@@ -266,7 +268,7 @@ class _LearnerClock:
 
     @property
     def cores(self) -> float:
-        return self._busy / self._elapsed
+        return self._busy / self._elapsed if self._elapsed else 0.0
 
     def _end(self, part: str) -> None:
         if threading.get_ident() != self._thread:

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from keisei.errors import ConfigError
 from keisei.experience.contract import Buffer
 from keisei.games.contract import Game, GameSpec
 from keisei.learners.contract import Learner
@@ -41,14 +40,10 @@ class Regime:
     """Makes the policy that is being trained."""
 
 
-_REGIMES = {"self-play": "keisei.training.self_play:REGIME"}
+_REGIMES = {"self-play": "keisei.training.self_play", "pool": "keisei.training.pool"}
 
 
 def regime_of(config: TrainConfig) -> Regime:
-    """Gets the regime that a configuration names."""
-    name = config.learner.regime
-    if name not in _REGIMES:
-        raise ConfigError(f"learner.regime = {name!r}: must be one of {', '.join(_REGIMES)}")
-    module, _, attribute = _REGIMES[name].partition(":")
-    regime: Regime = getattr(import_module(module), attribute)
+    """Gets the regime that a configuration names. Settings accept no other names."""
+    regime: Regime = import_module(_REGIMES[config.learner.regime]).REGIME
     return regime

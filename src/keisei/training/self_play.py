@@ -16,15 +16,13 @@ from keisei.experience.rollout import ExperienceBuffer
 from keisei.games.contract import Game, GameSpec
 from keisei.learners.contract import NOTHING_LEARNED, Learner
 from keisei.learners.ppo import PPO
-from keisei.policies.contract import Policy
-from keisei.policies.networks import ActorCritic, build_network
-from keisei.policies.neural import NeuralPolicy
-from keisei.runs.checkpoint import Checkpoint
-from keisei.runs.state_tensors import load_model
+from keisei.policies.networks import build_network
 from keisei.training.events import Counters, Update
-from keisei.training.loop import Laps, Pace, Parts, collect, told
+from keisei.training.learner_settings import SelfPlaySettings
+from keisei.training.loop import Laps, Pace, Parts, collect, hand_over, told
 from keisei.training.regimes import Regime
 from keisei.training.settings import TrainConfig
+from keisei.training.trained_policies import current_policy, saved_policy
 
 __all__ = ["REGIME", "self_play"]
 
@@ -34,10 +32,9 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
     counters, began = start, pace.clock() - start.seconds
     while not pace.is_over(counters):
         progress = pace.progress(counters)
-        experiences, games, collection = collect(parts)
+        experiences, games, collection = collect(parts, counters, progress)
         laps = Laps(parts.manager.timeline)
-        leases = parts.buffer.take(experiences.slabs)
-        parts.manager.release_experiences(keep=leases)
+        hand_over(parts, experiences)
         laps.lap("prepare")
         report = parts.learner.learn(parts.buffer.view(), progress) if parts.buffer.due() else NOTHING_LEARNED
         laps.lap("learn")
@@ -49,13 +46,15 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
 
 
 def build_learner(config: TrainConfig, game: Game, device: torch.device) -> PPO:
+    settings = config.learner
+    assert isinstance(settings, SelfPlaySettings)
     network = build_network(config.model, game.spec, config.run.seed).to(device)
     return PPO(
         network,
         game,
-        config.learner,
+        settings,
         config.run.seed,
-        parts=int(config.learner.parts) if device.type == "cpu" else 1,
+        parts=int(settings.parts) if device.type == "cpu" else 1,
         threads=int(config.run.learner_threads),
         temperature=config.parallel.temperature,
         epsilon=config.parallel.epsilon,
@@ -65,8 +64,9 @@ def build_learner(config: TrainConfig, game: Game, device: torch.device) -> PPO:
 
 
 def build_buffer(config: TrainConfig, spec: GameSpec, learner: Learner[Any]) -> ExperienceBuffer:
-    assert isinstance(learner, PPO)
     settings = config.learner
+    assert isinstance(learner, PPO)
+    assert isinstance(settings, SelfPlaySettings)
     return ExperienceBuffer(
         spec,
         config.env.discount,
@@ -78,18 +78,6 @@ def build_buffer(config: TrainConfig, spec: GameSpec, learner: Learner[Any]) -> 
         minibatch_size=settings.minibatch_size,
         epochs=settings.epochs,
     )
-
-
-def saved_policy(config: TrainConfig, checkpoint: Checkpoint, spec: GameSpec, temperature: float) -> Policy:
-    network = build_network(config.model, spec, seed=None)
-    load_model(network, checkpoint.tensors.get("model", {}))
-    return NeuralPolicy(network, spec, temperature)
-
-
-def current_policy(learner: Learner[Any], spec: GameSpec, temperature: float) -> Policy:
-    network = learner.behaviour(1.0).network
-    assert isinstance(network, ActorCritic)
-    return NeuralPolicy(network, spec, temperature)
 
 
 REGIME = Regime("self-play", build_learner, build_buffer, self_play, saved_policy, current_policy)

@@ -8,11 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from keisei.config import Settings
+from keisei.errors import ConfigError
+from keisei.games.contract import GameSpec
 from keisei.learners.parts import fitting_parts
-from keisei.learners.ppo_config import PPOConfig
 from keisei.machine.cores import usable_cores
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.policies.networks import ModelConfig
+from keisei.training.league.settings import LeagueSettings
+from keisei.training.learner_settings import LearnerSettings, SelfPlaySettings
 
 
 class EvaluationSettings(Settings):
@@ -46,6 +49,8 @@ class RunSettings(Settings):
     minutes: Annotated[float, Field(gt=0)] | None = None
     """Minutes of training after which the run stops; null sets no limit. Schedules follow the clock or the
     transitions, whichever is further along. A run that the clock ends cannot be repeated exactly."""
+    episodes: Annotated[int, Field(ge=1)] | None = None
+    """Games to finish, after which the run stops; null sets no limit. Schedules follow what is furthest along."""
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     """The seed of all randomness: games, actions, first weights and the order of minibatches."""
     learner_threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
@@ -72,15 +77,8 @@ class RunSettings(Settings):
     """Stop when an evaluation against an opponent reaches this score, such as ``{random: 0.99}``."""
 
 
-class SelfPlaySettings(PPOConfig):
-    """The self-play regime: the learner plays all seats and learns by PPO."""
-
-    regime: Literal["self-play"] = "self-play"
-    """The kind of training. Each regime has its own settings."""
-
-
-LENGTH = ("steps", "minutes")
-"""The settings of ``run`` that make up its length. Whoever writes one of them means both."""
+LENGTH = ("steps", "minutes", "episodes")
+"""The settings of ``run`` that make up its length. Whoever writes one of them means all."""
 USUAL_TABLES = 4
 BUSY_ENOUGH = 0.95
 
@@ -90,8 +88,10 @@ class TrainConfig(Settings):
 
     env: EnvConfig = EnvConfig()
     model: ModelConfig = ModelConfig()
-    learner: SelfPlaySettings = SelfPlaySettings()
+    learner: LearnerSettings = SelfPlaySettings()
     parallel: ParallelConfig = ParallelConfig()
+    league: LeagueSettings | None = None
+    """Opponents for the learner; null plays without a league."""
     evaluation: EvaluationSettings = EvaluationSettings()
     run: RunSettings = RunSettings()
 
@@ -105,14 +105,12 @@ class TrainConfig(Settings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> TrainConfig:
-        if self.run.steps is None and self.run.minutes is None:
-            raise ValueError("run.steps and run.minutes are both null: say how long the run is to last")
-        if self.learner.minibatch_size > self.rollout:
+        if self.run.steps is None and self.run.minutes is None and self.run.episodes is None:
             raise ValueError(
-                f"learner.minibatch_size = {self.learner.minibatch_size} is more than the {self.rollout} decisions of "
-                f"an update (parallel.tables x games x horizon = {self._tables} x {self.parallel.games} x "
-                f"{self.parallel.horizon}); make it smaller"
+                "run.steps and run.minutes are both null, and so is run.episodes: say how long the run is to last"
             )
+        self.learner.outputs(self.model)
+        self.learner.check(self.parallel, self.rollout)
         unmet = set(self.run.stop_at) - set(self.evaluation.opponents)
         if unmet:
             raise ValueError(
@@ -138,7 +136,9 @@ class TrainConfig(Settings):
         """The same settings, with values for all that the experiment leaves open. The values depend only on the
         settings, so they are the same on every machine."""
         spec = self.env.make(batch=1, seed=0).spec
-        model = self.model.resolved(spec)
+        self._check_league(spec)
+        outputs = self.learner.outputs(self.model)
+        model = self.model.model_copy(update={"outputs": outputs}).resolved(spec)
         parts = self.learner.parts
         if parts == "auto":
             parts = fitting_parts(model, spec, self.learner.minibatch_size)
@@ -149,6 +149,14 @@ class TrainConfig(Settings):
                 "parallel": self.parallel.model_copy(update={"tables": self._tables}),
             }
         )
+
+    def _check_league(self, spec: GameSpec) -> None:
+        if self.has_league and spec.seats < 2:
+            raise ConfigError(f"league: {spec.name} has one seat, and nobody to meet there; leave it out")
+
+    @property
+    def has_league(self) -> bool:
+        return self.league is not None and self.league.enabled
 
     def placed(self) -> TrainConfig:
         """The same settings, with this machine's numbers in place of ``auto``: one worker for each core, at most one

@@ -25,6 +25,7 @@ from keisei.runs.durable_files import file_errors
 from keisei.runs.log import RunLog, RunLogHandler
 from keisei.runs.metrics import MetricsWriter
 from keisei.runs.rows import ChangeRow
+from keisei.runs.snapshots import SnapshotStore
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.autosave import Autosave
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining
@@ -32,11 +33,12 @@ from keisei.training.changes import Change, check_changes, shown
 from keisei.training.events import Counters, Ended, Evaluation, Saved, Started, Update
 from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption, UpdateAbandoned
+from keisei.training.league.records import LeagueRecords
 from keisei.training.loop import Pace, Parts
 from keisei.training.presets import run_config
 from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
-from keisei.training.wiring import capture, connect, counters_of
+from keisei.training.wiring import capture, connect, counters_of, pace_of
 from keisei.training.worker_events import WorkerWatch
 
 __all__ = ["TrainResult", "Trainer"]
@@ -190,8 +192,9 @@ class Trainer:
             self.run, self._database, log, None if checkpoint is None else self._counters.transitions
         )
         stack.callback(self._metrics.close)
-        self.parts: Parts = connect(self._placed, checkpoint)
+        self.parts: Parts = connect(self._placed, checkpoint, self.run)
         stack.callback(self.parts.manager.stop_workers)
+        self._league = self._open_league(store)
         self._workers = WorkerWatch(self.parts.manager, self._database, self._tell)
         self._examiner = Examiner(self.run, self.config, self.parts.spec, store, self._database, self._tell)
         self._evaluated_at = self._database.evaluated_step()
@@ -216,10 +219,19 @@ class Trainer:
         except RunDatabaseError as error:
             self._notes.append(f"the changes are not kept: {error}")
 
+    def _open_league(self, store: CheckpointArchive) -> LeagueRecords | None:
+        league, game = self.parts.league, self.parts.spec.name
+        if league is None:
+            return None
+        records = LeagueRecords(
+            league, SnapshotStore(self.run.league), store, self._database, game, self._tell
+        )
+        records.write(self._counters.update)
+        return records
+
     @property
     def pace(self) -> Pace:
-        steps, minutes = self.config.run.steps, self.config.run.minutes
-        return Pace(math.inf if steps is None else steps, math.inf if minutes is None else 60 * minutes)
+        return pace_of(self.config)
 
     def _turn(self) -> str:
         """Runs the loop and returns the outcome. If it stops between two updates, that state is saved."""
@@ -267,6 +279,7 @@ class Trainer:
             minutes=config.run.minutes,
             mode=config.parallel.mode,
             counters=self._counters,
+            episodes=config.run.episodes,
         )
         for callback in self._callbacks:
             callback.on_start(started)
@@ -303,6 +316,8 @@ class Trainer:
         self._last_update_seconds = update.collection.seconds + update.learn_seconds
         self._metrics.write(update.counters.update, update.counters.transitions, update.numbers)
         self._workers.look(update.counters.update)
+        if self._league is not None:
+            self._league.write(update.counters.update)
         self._tell_failures(update.report.failures)
         try:
             for callback in self._callbacks:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import asdict
 
 import torch
 
 from keisei.errors import CheckpointError, ConfigError
+from keisei.games.contract import GameSpec
 from keisei.machine.freed_memory import keep_freed_memory
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.tables import TableSnapshot
+from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ActorCritic
 from keisei.runs.checkpoint import Checkpoint, State
-from keisei.runs.directory import config_digest
+from keisei.runs.directory import RunDirectory, config_digest
 from keisei.runs.json_values import Json
 from keisei.runs.state_tensors import load_random, random_tensors
 from keisei.training.events import Counters
-from keisei.training.loop import Parts
+from keisei.training.league.assembly import Assembly, assemble
+from keisei.training.loop import Pace, Parts
 from keisei.training.publishing import Publisher
 from keisei.training.regimes import regime_of
 from keisei.training.settings import TrainConfig
@@ -25,34 +29,62 @@ from keisei.training.settings import TrainConfig
 logger = logging.getLogger(__name__)
 
 
-def connect(config: TrainConfig, checkpoint: Checkpoint | None = None) -> Parts:
+def connect(
+    config: TrainConfig, checkpoint: Checkpoint | None = None, run: RunDirectory | None = None
+) -> Parts:
     """Builds every part, new or from a checkpoint, and starts the workers.
 
-    ``config`` is resolved and placed. The caller stops the workers at the end: ``parts.manager.stop_workers()``.
+    ``config`` is resolved and placed. ``run`` is the directory with the league's weights; a run without one keeps them
+    in memory. The caller stops the workers at the end: ``parts.manager.stop_workers()``.
     """
     keep_freed_memory()
     regime = regime_of(config)
     game = config.env.make(batch=1, seed=0)
     learner = regime.build_learner(config, game, choose_device(config.run.device))
     buffer = regime.build_buffer(config, game.spec, learner)
-    version = 1
+    version, counters = 1, Counters()
     if checkpoint is not None:
         learner.restore(State(checkpoint.tensors, checkpoint.documents.get("learner")))
         load_random(checkpoint.tensors.get("random", {}))
-        version = int(checkpoint.counters.get("version", 1))
-    network = learner.behaviour(0.0).network
-    assert isinstance(network, ActorCritic)
-    manager = ParallelManager(
-        config.env, config.model, config.parallel, model=network, seed=config.run.seed, first_version=version
-    )
-    snapshots = () if checkpoint is None else _table_snapshots(checkpoint, config)
+        version, counters = int(checkpoint.counters.get("version", 1)), counters_of(checkpoint)
+    league = _assemble_league(config, game.spec, checkpoint, run)
+    behaviour = learner.behaviour(pace_of(config).progress(counters))
+    manager = _build_manager(config, behaviour, version, buffer.most_leases, league)
+    snapshots = [] if checkpoint is None else _table_snapshots(checkpoint, config)
     if checkpoint is not None and snapshots:
-        buffer.restore(State(checkpoint.tensors, checkpoint.documents.get("buffer")))
-    manager.start_workers(snapshots)
+        state = State(checkpoint.tensors, checkpoint.documents.get("buffer"), checkpoint.pieces)
+        buffer.restore(state, manager.lend_slabs)
+    opponents = None if league is None else league.open(manager)
+    manager.start_workers(snapshots if league is None else league.without_gone(snapshots))
     publisher = Publisher(manager, config.run.sync if config.asynchronous else "every")
-    return Parts(
-        game.spec, manager, buffer, learner, publisher, manager.slab_transitions * len(manager.tables)
+    rollout = manager.slab_transitions * len(manager.tables)
+    return Parts(game.spec, manager, buffer, learner, publisher, rollout, opponents)
+
+
+def _build_manager(
+    config: TrainConfig, behaviour: Behaviour, version: int, leases: int, league: Assembly | None
+) -> ParallelManager:
+    assert isinstance(behaviour.network, ActorCritic)
+    return ParallelManager(
+        config.env,
+        config.model,
+        config.parallel,
+        model=behaviour.network,
+        seed=config.run.seed,
+        first_version=version,
+        first_settings=behaviour.settings,
+        # Copies are not leased, so the arena needs no room for them.
+        leased_slabs=leases if config.parallel.use_shared_memory else 0,
+        league=None if league is None else league.plan,
     )
+
+
+def _assemble_league(
+    config: TrainConfig, spec: GameSpec, checkpoint: Checkpoint | None, run: RunDirectory | None
+) -> Assembly | None:
+    if config.league is None or not config.league.enabled:
+        return None
+    return assemble(config.league, spec, config.parallel.table_count, checkpoint, run)
 
 
 def choose_device(wanted: str) -> torch.device:
@@ -69,9 +101,21 @@ def choose_device(wanted: str) -> torch.device:
     return device
 
 
+def pace_of(config: TrainConfig) -> Pace:
+    """Gives the length of a run. What is null sets no limit."""
+    steps, minutes, games = config.run.steps, config.run.minutes, config.run.episodes
+    return Pace(
+        steps=math.inf if steps is None else steps,
+        seconds=math.inf if minutes is None else 60 * minutes,
+        games=math.inf if games is None else games,
+    )
+
+
 def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint:
-    """Makes a checkpoint between two updates. It holds copies, so training may continue while it is written."""
+    """Makes a checkpoint between two updates. It holds copies, so training may continue while it is written; only
+    pieces, which the buffer keeps, are read when they are written."""
     learner, buffer = parts.learner.state(), parts.buffer.state()
+    league = State() if parts.league is None else parts.league.state()
     snapshots = parts.manager.snapshot()
     tables: list[Json] = [
         {"table": taken.table, "epoch": taken.epoch, "sequence": taken.sequence} for taken in snapshots
@@ -79,11 +123,13 @@ def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint
     return Checkpoint(
         game=parts.spec.name,
         counters={**asdict(counters), "version": parts.manager.version},
-        tensors={**learner.tensors, **buffer.tensors, "random": random_tensors()},
+        tensors={**learner.tensors, **buffer.tensors, **league.tensors, "random": random_tensors()},
+        pieces=buffer.pieces,
         blobs={f"table-{taken.table}": taken.state for taken in snapshots},
         documents={
             "learner": learner.document,
             "buffer": buffer.document,
+            **({} if parts.league is None else {"league": league.document}),
             "tables": tables,
             "games": games_digest(config),
             "settings": config.model_dump(mode="json"),

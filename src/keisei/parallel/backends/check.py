@@ -93,8 +93,8 @@ class _Bench:
 
     def start(self, *, central: bool = False) -> None:
         plan = WorkerPlan(
-            worker=0, env=EnvConfig(game="tictactoe"), model=None, seed=7, games=GAMES, horizon=STEPS,
-            seating=Seating(), overrides={}, central=central,
+            worker=0, env=EnvConfig(game="tictactoe"), model=None, seed=7, tables=1, games=GAMES,
+            horizon=STEPS, seating=Seating(), overrides={}, central=central,
         )  # fmt: skip
         self.handle = self.backend.start(plan, self)
         self._started.append(self.handle)

@@ -1,0 +1,174 @@
+"""Puts a league together at the start of a run: from its settings, its checkpoint and the weights on disk."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from keisei.errors import CheckpointError
+from keisei.games.contract import GameSpec
+from keisei.parallel.members import without_members
+from keisei.parallel.parallel_manager import ParallelManager
+from keisei.parallel.plan import LeaguePlan
+from keisei.parallel.tables import TableSnapshot
+from keisei.policies.seating import PolicyConfig
+from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.directory import RunDirectory
+from keisei.runs.snapshots import SnapshotStore
+from keisei.training.league.fixed_members import as_policy, is_player
+from keisei.training.league.opponents import TENSORS, OpponentManager
+from keisei.training.league.roster import Member, Roster
+from keisei.training.league.settings import LeagueSettings
+from keisei.training.players import RUNS, load_network
+
+__all__ = ["Assembly", "assemble"]
+
+logger = logging.getLogger(__name__)
+
+MOST_SPARE = 16
+"""The most places on the shelf for members that left the pool while games still meet them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """A league before the workers start."""
+
+    settings: LeagueSettings
+    roster: Roster
+    plan: LeaguePlan
+    weights: Mapping[int, Mapping[str, Tensor]]
+    """Weights by the number of the member."""
+    document: Mapping[str, Any] | None
+    """The league in the checkpoint; None if it has none."""
+    gone: frozenset[int] = frozenset()
+    """Members of the checkpoint whose weights somebody has removed."""
+
+    def open(self, manager: ParallelManager) -> OpponentManager:
+        """Puts all weights on the shelf of a manager that was made with the plan."""
+        opponents = OpponentManager(self.settings, self.roster, manager)
+        for number, weights in self.weights.items():
+            member = self.roster.members[number]
+            settings = member.player.temperature, member.player.epsilon
+            opponents.lineups.shelve(number, weights, settings, member.model)
+        if self.document is not None:
+            opponents.restore(self.document)
+        return opponents
+
+    def without_gone(self, snapshots: Sequence[TableSnapshot]) -> list[TableSnapshot]:
+        """Gives the saved games. Where they are against a member that is gone, the learner plays on against itself."""
+        return [replace(taken, state=without_members(taken.state, self.gone)) for taken in snapshots]
+
+
+def assemble(
+    settings: LeagueSettings,
+    spec: GameSpec,
+    tables: int,
+    checkpoint: Checkpoint | None = None,
+    run: RunDirectory | None = None,
+) -> Assembly:
+    """Gives the league for a number of tables, new or from a checkpoint. Weights are loaded and checked here. ``run``
+    is the directory with the weights of earlier members."""
+    document = None if checkpoint is None else checkpoint.documents.get("league")
+    assert document is None or isinstance(document, Mapping)
+    loading = _Loading(settings, spec, checkpoint, run)
+    if document is not None:
+        loading.restore(document)
+    elif loading.store is not None:
+        loading.roster.next_number = max([loading.roster.next_number - 1, *loading.store.numbers()]) + 1
+    if loading.store is not None:
+        loading.store.rewind(loading.roster.next_number)
+    loading.take_in_fixed_members()
+    plan = _plan(settings, loading.roster, tables)
+    return Assembly(settings, loading.roster, plan, loading.weights, document, frozenset(loading.gone))
+
+
+def _plan(settings: LeagueSettings, roster: Roster, tables: int) -> LeaguePlan:
+    members = roster.members.values()
+    usual = settings.window + settings.milestones + min(MOST_SPARE, 4 + tables)
+    return LeaguePlan(
+        players={member.number: member.player for member in members if member.kind == "player"},
+        snapshots=max(usual, len(roster.snapshots)),  # more if the window was larger before
+        networks=tuple(
+            member.model for member in members if member.kind == "run" and member.model is not None
+        ),
+    )
+
+
+@dataclass
+class _Loading:
+    """Finds the members and their weights."""
+
+    settings: LeagueSettings
+    spec: GameSpec
+    checkpoint: Checkpoint | None
+    run: RunDirectory | None
+    weights: dict[int, Mapping[str, Tensor]] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.roster = Roster(self.settings.window, self.settings.milestones)
+        self.store = None if self.run is None else SnapshotStore(self.run.league)
+        self._root: Path = RUNS if self.run is None else self.run.path.parent
+
+    def restore(self, document: Mapping[str, Any]) -> None:
+        """Restores the members of a checkpoint."""
+        try:
+            members = [Member.of(entry) for entry in document["members"]]
+            self.roster.next_number, self.roster.taken = int(document["next_number"]), int(document["taken"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"the checkpoint does not hold the league: {error!r}") from error
+        drawn = self.roster.drawn_after(self.roster.taken)
+        for member in members:
+            member.in_pool = member.kind == "snapshot" and member.ordinal in drawn
+            if member.model is None or self._find_weights(member):
+                self.roster.members[member.number] = member
+
+    def take_in_fixed_members(self) -> None:
+        """Adds the fixed members of the settings. Those of the checkpoint keep their numbers; those that the settings
+        no longer name leave the pool."""
+        known = {member.name: member for member in self.roster.members.values() if member.kind != "snapshot"}
+        for given in self.settings.members:
+            player = as_policy(given)
+            member = known.get(given.policy)
+            if member is None or member.player != player:
+                member = self._add(player)
+            member.share, member.in_pool = given.share, True
+
+    def _add(self, player: PolicyConfig) -> Member:
+        if is_player(player, self.spec):
+            return self.roster.add("player", player)
+        found = load_network(player.policy, self.spec, self._root)
+        member = self.roster.add("run", player, model=found.model)
+        self.weights[member.number] = found.network.state_dict()
+        return member
+
+    def _find_weights(self, member: Member) -> bool:
+        """Loads the weights of a member of the checkpoint. Gives False if somebody has removed them."""
+        saved = {} if self.checkpoint is None else self.checkpoint.tensors.get(TENSORS, {})
+        prefix = f"{member.number}."
+        own = {name.removeprefix(prefix): tensor for name, tensor in saved.items() if name.startswith(prefix)}
+        if own:
+            self.weights[member.number] = own
+        elif self.store is not None and member.number in self.store.numbers():
+            self.weights[member.number] = self._stored(self.store, member)
+        else:
+            logger.warning(
+                "member %d of the league (%s) is gone, and is left out", member.number, member.name
+            )
+            self.gone.add(member.number)
+        return member.number not in self.gone
+
+    def _stored(self, store: SnapshotStore, member: Member) -> Mapping[str, Tensor]:
+        path = store.path_of(member.number)
+        try:
+            return store.load(member.number).tensors["model"]
+        except (CheckpointError, KeyError) as error:
+            raise CheckpointError(
+                f"member {member.number} of the league ({member.name}) cannot be loaded: {error}. Restore it from a "
+                f"copy, or delete {path} to go on without it"
+            ) from error

@@ -1,0 +1,62 @@
+"""How a table draws the member that its next games meet."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+from keisei.games.randomness import Stream, keyed_word
+from keisei.policies.seating import LEARNER
+from keisei.training.league.roster import Member
+from keisei.training.league.settings import SNAPSHOTS, Sampling, Weighting
+
+__all__ = ["chances", "draw"]
+
+
+def draw(
+    members: Sequence[Member],
+    allowed: Sequence[str] | None,
+    sampling: Sampling,
+    weighting: Weighting,
+    key: tuple[int, int, int],
+) -> int:
+    """Gives the number of the member for a key (seed, table, swap); 0, the learner itself, if there is nobody."""
+    may = [member for member in members if allowed is None or _is_named(member, allowed)]
+    if not may:
+        return LEARNER
+    seed, table, swap = key
+    uniform = (keyed_word(seed, Stream.LINEUP, table, swap) >> 11) * 2.0**-53
+    ends = list(accumulate(chances(may, sampling, weighting)))
+    place = bisect_right(ends, uniform * ends[-1])
+    return may[min(place, len(may) - 1)].number
+
+
+def chances(members: Sequence[Member], sampling: Sampling, weighting: Weighting) -> list[float]:
+    """Gives the chance of each member. Fixed members with a share have that; the others divide the rest."""
+    shared = sum(member.share or 0.0 for member in members)
+    weights = [
+        0.0 if member.share is not None else _weight(member, members, sampling, weighting)
+        for member in members
+    ]
+    rest = (1 - shared) / sum(weights) if any(weights) else 0.0
+    return [
+        weight * rest if member.share is None else member.share
+        for member, weight in zip(members, weights, strict=True)
+    ]
+
+
+def _is_named(member: Member, allowed: Sequence[str]) -> bool:
+    return (SNAPSHOTS if member.kind == "snapshot" else member.name) in allowed
+
+
+def _weight(member: Member, members: Sequence[Member], sampling: Sampling, weighting: Weighting) -> float:
+    if sampling == "uniform":
+        return 1.0
+    if sampling == "latest":
+        newest = max((other.number for other in members if other.kind == "snapshot"), default=LEARNER)
+        return float(member.kind != "snapshot" or member.number == newest)
+    recent = member.results.now
+    # One win and one loss more than were played: a member that nobody has met yet is an equal.
+    score = (recent.points + 1) / (recent.games + 2)
+    return {"variance": score * (1 - score), "squared": (1 - score) ** 2, "linear": 1 - score}[weighting]

@@ -1,0 +1,222 @@
+"""The opponents of a learner: decides whom each table meets, when a snapshot joins the league, and counts results.
+
+It belongs to no regime. The loop calls ``prepare`` before it collects and ``take`` with what was collected. Everything
+it does follows from its state, the collected slabs and the seed, so that a synchronous run gives the same bits again.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from keisei.errors import CheckpointError
+from keisei.experience.collected import CollectedSlab, Experiences
+from keisei.parallel.lineups import Lineups
+from keisei.parallel.parallel_manager import ParallelManager
+from keisei.parallel.tables import Table
+from keisei.policies.behaviour import Behaviour
+from keisei.policies.seating import LAST_MEMBER, LEARNER, Lineup, PolicyConfig, learner_seat
+from keisei.runs.checkpoint import State, checkpoint_name
+from keisei.training.events import Counters, LeagueSummary
+from keisei.training.league.drawing import draw
+from keisei.training.league.roster import NO_GAMES, Member, Roster
+from keisei.training.league.settings import CurriculumPhase, LeagueSettings
+
+__all__ = ["TENSORS", "OpponentManager"]
+
+logger = logging.getLogger(__name__)
+
+TENSORS = "league"
+"""The group of tensors in a checkpoint with weights of members that are not on the disk."""
+ENOUGH_GAMES = 50
+"""Games that a score needs to count: for a new snapshot (``win_rate``), and for the worst member."""
+
+
+class OpponentManager:
+    """Runs the league of one learner."""
+
+    def __init__(self, settings: LeagueSettings, roster: Roster, manager: ParallelManager) -> None:
+        """The manager was made with a league, and all members of the roster with weights are on its shelf."""
+        assert manager.lineups is not None
+        assert manager.model_config is not None
+        self.roster = roster
+        self.lineups: Lineups = manager.lineups
+        self._settings = settings
+        self._manager = manager
+        self._model = manager.model_config
+        self._tables = [
+            table for table in manager.tables if manager.config.override_of(table.number).seating is None
+        ]
+        self._drawn: dict[int, tuple[int, int]] = {}
+        """By table: the number of its last swap, and the member that it drew."""
+        self._taken_at = 0
+        """Transitions of the run when the last snapshot was taken."""
+        self._waits = False
+
+    # Before a collection.
+
+    def prepare(self, counters: Counters, progress: float, behaviour: Callable[[], Behaviour]) -> None:
+        """Adds a snapshot of the learner if it is due, and lets each table draw another member if its time has
+        come."""
+        self._forget_who_left()
+        if self._snapshot_is_due(counters.transitions):
+            self._add_snapshot(counters, behaviour())
+        phase = self._settings.phase_at(progress)
+        for table in self._tables:
+            self._seat(table, phase)
+
+    def _forget_who_left(self) -> None:
+        """Forgets members that are not drawn any more, once no game meets them. It happens before each collection,
+        however often the run is saved."""
+        if len(self.roster.pool) < len(self.roster.members):
+            self.roster.keep(self.lineups.seated())
+
+    def _snapshot_is_due(self, transitions: int) -> bool:
+        if not self.roster.taken:
+            return True
+        if transitions - self._taken_at < self._settings.save_steps:
+            return False
+        return self._settings.add_when == "steps" or self._scores_enough()
+
+    def _scores_enough(self) -> bool:
+        """Tells whether the learner has scored enough against the snapshots since the last one was added."""
+        era = sum((m.results.era for m in self.roster.pool if m.kind == "snapshot"), NO_GAMES)
+        return era.games >= ENOUGH_GAMES and era.score >= self._settings.win_rate_threshold
+
+    def _add_snapshot(self, counters: Counters, behaviour: Behaviour) -> None:
+        roster = self.roster
+        stays = roster.drawn_after(roster.taken + 1)
+        wanted = [m.number for m in roster.pool if m.kind != "snapshot" or m.ordinal in stays]
+        if not self.lineups.make_room(wanted) or roster.next_number > LAST_MEMBER:
+            if not self._waits:
+                logger.warning(
+                    "the league is full: the next snapshot waits until a game against an old one ends"
+                )
+            self._waits = True
+            return
+        player = self._as_snapshot(behaviour, counters.update)
+        member = roster.add_snapshot(player, counters.update, self._model)
+        settings = player.temperature, player.epsilon
+        self.lineups.shelve(member.number, behaviour.network, settings)
+        self._taken_at, self._waits = counters.transitions, False
+
+    def _as_snapshot(self, behaviour: Behaviour, update: int) -> PolicyConfig:
+        given = self._settings
+        return PolicyConfig(
+            policy=checkpoint_name(update),
+            temperature=behaviour.temperature if given.temperature is None else given.temperature,
+            epsilon=behaviour.epsilon if given.epsilon is None else given.epsilon,
+        )
+
+    def _seat(self, table: Table, phase: CurriculumPhase) -> None:
+        """Seats the member that a table has drawn. It draws again after ``swap_steps`` of its own transitions, so the
+        draw does not depend on workers or other tables."""
+        played = table.next_sequence * self._manager.slab_transitions
+        swap = played // self._settings.swap_steps
+        if self._drawn.get(table.number, (-1, 0))[0] != swap:
+            assert phase.sampling is not None
+            key = self._manager.seed, table.number, swap
+            member = draw(self.roster.pool, phase.members, phase.sampling, self._settings.weighting, key)
+            self._drawn[table.number] = swap, member
+        assert phase.latest_ratio is not None
+        self.lineups.seat(table.number, Lineup(self._drawn[table.number][1], 1 - phase.latest_ratio))
+
+    # After a collection.
+
+    def take(self, experiences: Experiences) -> LeagueSummary:
+        """Counts the games against members that ended in this experience, and summarises the league."""
+        outcomes: defaultdict[int, list[int]] = defaultdict(list)
+        for item in experiences:
+            for number, outcome in _outcomes(item):
+                if number in self.roster.members:
+                    outcomes[number].append(outcome)
+        for number, results in outcomes.items():
+            self.roster.members[number].results.add(results, self._settings.forgotten_threshold)
+        return self._summary([outcome for results in outcomes.values() for outcome in results])
+
+    def _summary(self, outcomes: Sequence[int]) -> LeagueSummary:
+        pool = self.roster.pool
+        scores = {m.name: m.results.now.score for m in pool if len(m.results.recent) >= ENOUGH_GAMES}
+        worst = min(scores, key=lambda name: scores[name], default="")
+        return LeagueSummary(
+            members=len(pool),
+            games=len(outcomes),
+            score=(1 + sum(outcomes) / len(outcomes)) / 2 if outcomes else math.nan,
+            worst=worst,
+            worst_score=scores.get(worst, math.nan),
+            forgotten=len(self.forgotten()),
+        )
+
+    def forgotten(self) -> list[Member]:
+        """Gives the members that the learner once beat and now loses to."""
+        threshold = self._settings.forgotten_threshold
+        return [member for member in self.roster.pool if member.results.is_forgotten(threshold)]
+
+    # Saved and restored with checkpoints.
+
+    def state(self) -> State:
+        """Gives the members, their results and whom each table meets. Weights are on the disk; those that could not
+        be written there are in the state."""
+        seated = self.lineups.seated()
+        members = [
+            member for number, member in self.roster.members.items() if member.in_pool or number in seated
+        ]
+        tensors = {
+            f"{member.number}.{name}": tensor
+            for member in members
+            if member.model is not None and not member.is_stored
+            for name, tensor in self.lineups.shelf.weights_of(member.number).items()
+        }
+        return State(
+            {TENSORS: tensors} if tensors else {},
+            {
+                "next_number": self.roster.next_number,
+                "taken": self.roster.taken,
+                "taken_at": self._taken_at,
+                "members": [member.document() for member in members],
+                "tables": [[table, *drawn] for table, drawn in self._drawn.items()],
+            },
+        )
+
+    def restore(self, document: Mapping[str, Any]) -> None:
+        """Restores the draws of the tables. The roster and the shelf were restored before."""
+        try:
+            self._taken_at = int(document["taken_at"])
+            drawn = {int(table): (int(swap), int(member)) for table, swap, member in document["tables"]}
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"the checkpoint does not hold the league: {error!r}") from error
+        known = {table.number for table in self._tables}
+        for table, (swap, member) in drawn.items():
+            if table in known and member in {LEARNER, *self.roster.members}:
+                self._drawn[table] = swap, member
+                self.lineups.seat(
+                    table, Lineup(member)
+                )  # so that its weights stay until the table draws again
+
+    def unsaved(self) -> Iterator[tuple[Member, dict[str, Tensor]]]:
+        """Yields the members whose weights are not on the disk, with their weights."""
+        for member in self.roster.members.values():
+            if member.model is not None and not member.is_stored:
+                yield member, self.lineups.shelf.weights_of(member.number)
+
+
+def _outcomes(item: CollectedSlab) -> Iterator[tuple[int, int]]:
+    """Yields the opponent of each game that ended in a slab, and the outcome for the learner: 1 won, 0 drawn, -1
+    lost. A truncated game counts as drawn."""
+    slab = item.slab
+    step, game = np.nonzero(slab.terminated | slab.truncated)
+    # If several seats act at once, slots of seats that rest are 0.
+    episode = slab.episode.reshape(*slab.terminated.shape, -1).max(axis=2)[step, game]
+    scores = slab.score[step, game]
+    seat = learner_seat(game + item.first_game, episode, slab.shape.seats)
+    rows = np.arange(len(game))
+    own = scores[rows, seat]
+    scores[rows, seat] = -np.inf
+    outcome = np.where(slab.truncated[step, game], 0, np.sign(own - scores.max(axis=1, initial=-np.inf)))
+    yield from zip(slab.opponent[step, game].tolist(), outcome.astype(int).tolist(), strict=True)

@@ -1,0 +1,138 @@
+"""Keeps the league of a run on disk: the weights of its members, and their standings in ``run.db``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from torch import Tensor
+
+from keisei.errors import CheckpointWriteError, RunDatabaseError
+from keisei.evaluation.ratings import Pairing, Rating, rate
+from keisei.evaluation.statistics import score_interval
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.database import RunDatabase
+from keisei.runs.rows import LeagueMemberRow, LeagueResultRow
+from keisei.runs.snapshots import SnapshotStore
+from keisei.training.league.opponents import OpponentManager
+from keisei.training.league.roster import Member
+from keisei.training.standings import ANCHOR
+
+__all__ = ["LeagueRecords"]
+
+LEARNER = "learner"
+"""The name of the learner itself in ratings."""
+
+
+class LeagueRecords:
+    """Writes the league after each update, before a checkpoint names its members."""
+
+    def __init__(
+        self,
+        league: OpponentManager,
+        store: SnapshotStore,
+        archive: CheckpointArchive,
+        database: RunDatabase,
+        game: str,
+        tell: Callable[[str, str], None],
+    ) -> None:
+        self._league, self._store, self._archive = league, store, archive
+        self._database, self._game, self._tell = database, game, tell
+        self._problem = ""
+
+    def write(self, update: int) -> None:
+        """Writes new members to the disk, removes those that nobody needs any more, and writes all standings."""
+        self._problem = self._store_members() or self._write_rows(update)
+
+    def _store_members(self) -> str:
+        """Gives the problem if a member cannot be written. Checkpoints then hold its weights, and it is tried
+        again."""
+        try:
+            for member, weights in self._league.unsaved():
+                self._store.save(member.number, self._checkpoint(member, weights))
+                member.is_stored = True
+            self._store.prune(self._league.roster.members, self._archive.paths())
+        except (CheckpointWriteError, OSError) as error:
+            return self._told(f"a member of the league is not on the disk yet: {error}")
+        return ""
+
+    def _write_rows(self, update: int) -> str:
+        try:
+            self._database.add_league(self._member_rows(update), self._result_rows(update))
+        except RunDatabaseError as error:
+            return self._told(f"the standings of the league are not kept: {error}")
+        return ""
+
+    def _told(self, problem: str) -> str:
+        if not self._problem:  # once, until it is over
+            self._tell(problem, "warning")
+        return problem
+
+    def _checkpoint(self, member: Member, weights: Mapping[str, Tensor]) -> Checkpoint:
+        return Checkpoint(
+            game=self._game,
+            counters={"update": member.update},
+            tensors={"model": weights},
+            documents={"member": member.document()},
+        )
+
+    def _member_rows(self, update: int) -> list[LeagueMemberRow]:
+        members = self._league.roster.members.values()
+        ratings = {rating.player: rating for rating in _ratings(list(members))}
+        forgotten = {member.number for member in self._league.forgotten()}
+        now = time.time()
+        return [
+            _member_row(member, update, now, ratings.get(member.name), member.number in forgotten)
+            for member in members
+        ]
+
+    def _result_rows(self, update: int) -> Iterator[LeagueResultRow]:
+        """Gives the row of the matrix for the learner since its last snapshot."""
+        snapshots = self._league.roster.snapshots
+        learner = snapshots[-1].name if snapshots else LEARNER
+        now = time.time()
+        for member in self._league.roster.members.values():
+            era = member.results.era
+            if era.games:
+                score = score_interval(era)
+                yield LeagueResultRow(
+                    learner, member.name, update, now, era.wins, era.draws, era.losses,
+                    score.value, score.low, score.high,
+                )  # fmt: skip
+
+
+def _member_row(
+    member: Member, update: int, now: float, rating: Rating | None, forgotten: bool
+) -> LeagueMemberRow:
+    results, score = member.results, member.results.score
+    return LeagueMemberRow(
+        number=member.number,
+        update=update,
+        time=now,
+        name=member.name,
+        kind=member.kind,
+        joined=member.update,
+        in_pool=member.in_pool,
+        wins=results.total.wins,
+        draws=results.total.draws,
+        losses=results.total.losses,
+        recent_games=len(results.recent),
+        score=None if score is None else score.value,
+        low=None if score is None else score.low,
+        high=None if score is None else score.high,
+        rating=None if rating is None else rating.elo,
+        rating_low=None if rating is None else rating.low,
+        rating_high=None if rating is None else rating.high,
+        forgotten=forgotten,
+    )
+
+
+def _ratings(members: list[Member]) -> tuple[Rating, ...]:
+    """Rates all members by their last games against the learner. The random player has rating 0 if it is one of them,
+    else the oldest member."""
+    played = [member for member in members if member.results.recent]
+    if not played:
+        return ()
+    anchor = next((member.name for member in played if member.name == ANCHOR), played[0].name)
+    return rate([Pairing(LEARNER, member.name, member.results.now) for member in played], anchor)

@@ -1,0 +1,135 @@
+"""Settings of the league: who is in it, when the learner joins it, and how members are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from keisei.config import Settings
+from keisei.policies.seating import PolicyConfig
+
+__all__ = ["SNAPSHOTS", "CurriculumPhase", "LeagueSettings", "MemberSettings", "Sampling", "Weighting"]
+
+Sampling = Literal["uniform", "latest", "pfsp"]
+Weighting = Literal["variance", "squared", "linear"]
+SNAPSHOTS = "snapshots"
+"""In a curriculum, the name of all snapshots of the learner."""
+_OTHER_NAMES = {"play_against_latest_model_ratio": "latest_ratio"}
+"""Names of settings in other systems, and ours."""
+
+
+class MemberSettings(PolicyConfig):
+    """A member of the league that is there from the start and stays. A text alone is its ``policy``."""
+
+    policy: str
+    """random, greedy, search:DEPTH, or a run or a checkpoint, as in ``keisei evaluate``."""
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Share of all draws that give this member. Null draws it as if it were a snapshot."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, given: Any) -> Any:
+        return {"policy": given} if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _is_another(self) -> MemberSettings:
+        if self.policy in ("learner", SNAPSHOTS):
+            raise ValueError(
+                f"{self.policy!r} is no fixed member: latest_ratio says how often the learner meets itself, and its "
+                f"snapshots join by themselves"
+            )
+        return self
+
+
+class CurriculumPhase(Settings):
+    """Other settings for a part of the run."""
+
+    until: Annotated[float, Field(gt=0, le=1)]
+    """The progress of the run, 0 to 1, at which the phase ends."""
+    members: tuple[str, ...] | None = None
+    """The members that may be drawn: fixed members by their ``policy``, and ``snapshots``. Null allows all."""
+    latest_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
+    """As below; null takes that one."""
+    sampling: Sampling | None = None
+    """As below; null takes that one."""
+
+
+class LeagueSettings(Settings):
+    """The learner plays some of its games against a pool of opponents: its own earlier weights and fixed members."""
+
+    enabled: bool = True
+    """False plays without a league."""
+    latest_ratio: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Share of games in which the learner plays against itself. The other games meet a member of the league. Games
+    with an opponent of ``parallel.seating`` count for neither. ``play_against_latest_model_ratio`` is another name."""
+    window: Annotated[int, Field(ge=1, le=1024)] = 12
+    """Snapshots of the learner that may be drawn: the latest ones."""
+    milestones: Annotated[int, Field(ge=0, le=1024)] = 4
+    """Older snapshots that may be drawn as well. They are spread evenly over the run, and the first one stays."""
+    save_steps: Annotated[int, Field(ge=1)] = 100_000
+    """Transitions from one snapshot to the next; with ``add_when: win_rate``, at least so many."""
+    add_when: Literal["steps", "win_rate"] = "steps"
+    """When a snapshot is added: after ``save_steps``, or when the learner also scores enough against the others."""
+    win_rate_threshold: Annotated[float, Field(gt=0, lt=1)] = 0.6
+    """The score against the snapshots, since the last one was added, at which the next one is (``win_rate``)."""
+    swap_steps: Annotated[int, Field(ge=1)] = 20_000
+    """Transitions of a table after which it draws another member. Games in play keep theirs."""
+    sampling: Sampling = "uniform"
+    """How members are drawn: each alike, the latest snapshot, or by the score against them (prioritised fictitious
+    self-play)."""
+    weighting: Weighting = "variance"
+    """What pfsp prefers, for a score p against a member: equals, p(1-p); strong ones, (1-p)²; or linear, 1-p."""
+    members: tuple[MemberSettings, ...] = ()
+    """Fixed members beside the snapshots."""
+    curriculum: tuple[CurriculumPhase, ...] = ()
+    """Phases at the start of the run, in order. After the last one, the settings above hold."""
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    """The temperature of snapshots; null takes the one that the learner had."""
+    epsilon: Annotated[float, Field(ge=0, le=1)] | None = None
+    """The share of random decisions of snapshots; null takes the one that the learner had."""
+    forgotten_threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """A member counts as forgotten if the learner once scored surely more than this against it, and now surely scores
+    less."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_by_other_names(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        for theirs, ours in _OTHER_NAMES.items():
+            if theirs in given and ours in given:
+                raise ValueError(f"{theirs} and {ours} are two ways to say one thing; leave out {theirs}")
+        return {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> LeagueSettings:
+        names = [member.policy for member in self.members]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"members names {twice[0]!r} twice; raise its share instead")
+        total = sum(member.share or 0.0 for member in self.members)
+        if total > 1 + 1e-9:
+            raise ValueError(f"the shares of all members together must be at most 1; they are {total:g}")
+        ends = [phase.until for phase in self.curriculum]
+        if ends != sorted(set(ends)):
+            raise ValueError(f"the phases of a curriculum end one after the other; theirs end at {ends}")
+        known = {*names, SNAPSHOTS}
+        unknown = [name for phase in self.curriculum for name in phase.members or () if name not in known]
+        if unknown:
+            raise ValueError(
+                f"a phase of the curriculum names {unknown[0]!r}, which is no member; known are "
+                f"{', '.join(sorted(known))}"
+            )
+        return self
+
+    def phase_at(self, progress: float) -> CurriculumPhase:
+        """Gives who may be drawn at this progress of the run, and how."""
+        phase = next((phase for phase in self.curriculum if progress < phase.until), CurriculumPhase(until=1))
+        return phase.model_copy(
+            update={
+                "latest_ratio": self.latest_ratio if phase.latest_ratio is None else phase.latest_ratio,
+                "sampling": phase.sampling or self.sampling,
+            }
+        )

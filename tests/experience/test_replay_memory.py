@@ -1,0 +1,75 @@
+"""A replay is bounded in bytes, and one that does not fit is refused with the numbers and the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from histories_for_tests import GAMES, KINDS
+from replays_for_tests import replay_of
+
+from keisei.errors import ConfigError, SharedMemoryError
+from keisei.experience import replay
+from keisei.experience.schema import SlabShape, bytes_per_transition
+from keisei.experience.slab import common_bytes, slab_layout
+
+KIND = KINDS[0]
+
+
+def test_a_replay_larger_than_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "free_memory", lambda: 3 << 20)
+    made = replay_of(KIND, 64, 128, 2)
+    with pytest.raises(SharedMemoryError) as error:
+        replay_of(KIND, 64, 128, 1000)
+    message = str(error.value)
+    assert "capacity = 8,192,000 makes a replay of 1000 slabs of 64 steps x 128" in message
+    assert "3 MB are left" in message
+    most = int(message.rpartition("at most capacity = ")[2].split()[0].replace(",", ""))
+    assert most % made.capacity != most
+    fitting = replay_of(KIND, 64, 128, most // (64 * 128))
+    assert fitting.nbytes <= 3 << 20 < fitting.nbytes + made.nbytes
+
+
+def test_memory_that_nobody_knows_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "free_memory", lambda: None)
+    replay_of(KIND, 4, GAMES, 2)
+
+
+@pytest.mark.parametrize("prioritised", [True, False])
+def test_its_bytes_are_those_of_its_arrays(prioritised: bool) -> None:
+    buffer = replay_of(KIND, 64, 128, 5, prioritised=prioritised)
+    ring, drawing = buffer._ring, buffer._drawing
+    beside = ring.rewards.nbytes + ring.discounts.nbytes + ring.next.nbytes
+    own = drawing._tree.nbytes if isinstance(drawing, replay.PrioritisedDrawing) else drawing._listed.nbytes
+    slabs = 5 * slab_layout(ring.shape).nbytes
+    assert beside + own + slabs <= buffer.nbytes < 1.01 * (beside + own + slabs)
+
+
+def test_capacity_in_megabytes() -> None:
+    made: dict[str, Any] = {"capacity": None, "megabytes": 1.0}
+    buffer = replay_of(KIND, 16, 16, 0, **made)
+    assert 0.95 * 2**20 < buffer.nbytes <= 2**20
+    assert buffer.capacity == buffer.most_leases * 256
+
+
+def test_a_replay_has_two_slabs_of_each_table() -> None:
+    with pytest.raises(ConfigError) as error:
+        replay_of(KIND, 16, 8, 5, tables=3)
+    assert "capacity = 640 makes 5 slabs of 16 steps x 8" in str(error.value)
+    assert "at least two for each of the 3 tables; take at least capacity = 768" in str(error.value)
+    replay_of(KIND, 16, 8, 6, tables=3)
+    with pytest.raises(ConfigError, match=r"megabytes = 0\.01 makes"):
+        replay_of(KIND, 16, 8, 0, capacity=None, megabytes=0.01)
+
+
+def test_a_replay_with_too_many_positions_to_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "free_memory", lambda: None)
+    with pytest.raises(ConfigError, match="at most 2,147,483,648 can be numbered; take a smaller capacity"):
+        replay_of(KIND, 64, 128, 1 << 18)
+
+
+def test_what_every_transition_has_comes_first_in_a_slab() -> None:
+    for kind in KINDS:
+        shape = SlabShape(16, 8, kind.seats, 64, kind.simultaneous)
+        common = common_bytes(shape)
+        assert 0 <= common - bytes_per_transition(shape) * shape.transitions < 20 * 64

@@ -1,0 +1,223 @@
+"""The opponent manager: when snapshots join, whom tables meet, and how games are counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from keisei.config import parse_settings
+from keisei.evaluation.statistics import Tally
+from keisei.experience.collected import Experiences
+from keisei.parallel import ParallelManager
+from keisei.policies.behaviour import Behaviour
+from keisei.policies.seating import LEARNER
+from keisei.training.events import Counters, LeagueSummary
+from keisei.training.league import opponents as module
+from keisei.training.league.assembly import assemble
+from keisei.training.league.opponents import OpponentManager
+from keisei.training.league.roster import Member
+from keisei.training.league.settings import LeagueSettings
+
+SLAB = 4 * 8
+TABLES = 2
+
+
+class League:
+    """A small manager with a league, driven as the loop does it."""
+
+    def __init__(
+        self, game: str = "tictactoe", parallel: dict[str, Any] | None = None, **settings: Any
+    ) -> None:
+        given = parse_settings(LeagueSettings, {"save_steps": TABLES * SLAB, "swap_steps": SLAB} | settings)
+        config = {"tables": TABLES, "games": 4, "horizon": 8, "backend": "inline"} | (parallel or {})
+        spec = ParallelManager({"game": game}, None, config).spec
+        assembly = assemble(given, spec, TABLES)
+        self.manager = ParallelManager({"game": game}, {"hidden_dim": 8}, config, league=assembly.plan)
+        self.opponents: OpponentManager = assembly.open(self.manager)
+        self.manager.start_workers()
+        self.counters = Counters()
+        self.temperature = 1.0
+
+    def prepare(self, progress: float = 0.0) -> None:
+        assert self.manager.model is not None
+        behaviour = Behaviour(self.manager.model, self.temperature, 0.125)
+        self.opponents.prepare(self.counters, progress, lambda: behaviour)
+
+    def update(self, progress: float = 0.0) -> tuple[Experiences, LeagueSummary]:
+        self.prepare(progress)
+        experiences = self.manager.collect_experiences()
+        summary = self.opponents.take(experiences)
+        before = self.counters
+        self.counters = Counters(before.update + 1, before.transitions + len(experiences))
+        return experiences, summary
+
+    @property
+    def members(self) -> list[Member]:
+        return list(self.opponents.roster.members.values())
+
+    @property
+    def names(self) -> list[str]:
+        return [member.name for member in self.opponents.roster.pool]
+
+    @property
+    def seated(self) -> list[int]:
+        return [table.lineup.member for table in self.manager.tables]
+
+    def __enter__(self) -> League:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.manager.stop_workers()
+
+
+def name(update: int) -> str:
+    return f"update-{update:09d}"
+
+
+def test_the_first_snapshot_joins_at_the_start_and_the_others_by_steps() -> None:
+    with League(save_steps=2 * TABLES * SLAB) as league:
+        for _ in range(5):
+            league.update()
+        assert league.names == [name(0), name(2), name(4)]
+
+
+def test_snapshots_play_as_the_learner_did_or_as_the_settings_say() -> None:
+    with League() as league, League(temperature=0.5, epsilon=0.0) as other:
+        league.temperature = other.temperature = 2.0
+        league.update()
+        other.update()
+        for found, expected in ((league, (2.0, 0.125)), (other, (0.5, 0.0))):
+            shelf = found.opponents.lineups.shelf
+            assert shelf.settings_at(shelf.place_of(100)) == expected
+
+
+def test_by_win_rate_a_snapshot_joins_when_the_learner_scores_enough() -> None:
+    settings: dict[str, Any] = {"add_when": "win_rate", "win_rate_threshold": 0.7, "save_steps": 1}
+    with League(members=["random"], **settings) as league:
+        league.update()
+        player, snapshot = league.members
+        player.results.era = Tally(1000, 0, 0)
+        snapshot.results.era = Tally(69, 0, 31)
+        league.prepare()
+        assert league.names == ["random", name(0)], "69 % are not enough, and only snapshots count"
+        snapshot.results.era = Tally(35, 0, 0)
+        league.prepare()
+        assert len(league.names) == 2, "35 games are not enough"
+        snapshot.results.era = Tally(70, 0, 30)
+        league.prepare()
+        assert league.names == ["random", name(0), name(1)]
+
+
+def test_the_pool_is_a_window_and_milestones() -> None:
+    with League(window=2, milestones=1) as league:
+        for _ in range(8):
+            league.update()
+        assert league.names == [name(0), name(6), name(7)]
+        assert league.opponents.lineups.shelf.members >= {member.number for member in league.members}
+
+
+def test_a_full_shelf_lets_the_next_snapshot_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Shogi no game ends here, so each game keeps its member, and no place becomes free."""
+    monkeypatch.setattr("keisei.training.league.assembly.MOST_SPARE", 1)
+    with League("shogi", window=1, milestones=0, latest_ratio=0.0) as league:
+        for _ in range(4):
+            league.update()
+            league.manager.reset_workers([1])
+        assert league.names != [name(3)], "its place is still taken"
+        league.manager.reset_workers()
+        league.update()
+        league.update()
+        assert league.names == [name(league.counters.update - 1)]
+
+
+def test_tables_draw_again_after_their_own_steps() -> None:
+    with League(swap_steps=3 * SLAB, window=50) as league:
+        seated = []
+        for _ in range(12):
+            league.update()
+            seated.append(tuple(league.seated))
+        for start in range(0, 12, 3):
+            assert len(set(seated[start : start + 3])) == 1
+        assert len(set(seated)) > 2
+
+
+def test_a_table_with_a_seating_of_its_own_meets_no_league() -> None:
+    own = {"table_overrides": {1: {"seating": {"opponents": [{"policy": "random", "share": 0.5}]}}}}
+    with League(parallel=own, latest_ratio=0.0) as league:
+        experiences, _ = league.update()
+        first, second = (set(item.slab.policy.ravel().tolist()) for item in experiences)
+        assert (first, second) == ({LEARNER, 100}, {LEARNER, 1})
+
+
+def test_a_curriculum_decides_whom_tables_meet_and_how_often() -> None:
+    curriculum = [
+        {"until": 0.5, "members": ["random"], "latest_ratio": 0.0},
+        {"until": 0.8, "members": ["snapshots"], "latest_ratio": 1.0},
+    ]
+    with League(members=["random"], curriculum=curriculum) as league:
+        league.update(0.1)
+        assert league.seated == [100, 100]
+        assert league.manager.tables[0].lineup.share == 1.0
+        league.update(0.6)
+        assert 100 not in league.seated
+        assert league.manager.tables[0].lineup.share == 0.0
+        league.update(0.9)
+        assert league.manager.tables[0].lineup.share == 0.5
+
+
+@pytest.mark.parametrize("game", ["tictactoe", "connect-four"])
+def test_games_are_counted_as_they_ended(game: str) -> None:
+    """Against a plain count: the learner is who is owner of the rows of its seat."""
+    with League(game, members=["random"], latest_ratio=0.25, parallel={"horizon": 64, "games": 16}) as league:
+        experiences, summary = league.update()
+        expected: dict[int, list[int]] = {}
+        for item in experiences:
+            slab = item.slab
+            for step, slot in zip(*np.nonzero(slab.terminated | slab.truncated), strict=True):
+                met = int(slab.opponent[step, slot])
+                seat = (slot + item.first_game + slab.episode[step, slot]) % 2
+                if met:
+                    won = slab.score[step, slot, seat] - slab.score[step, slot, 1 - seat]
+                    expected.setdefault(met, []).append(int(np.sign(won)))
+        assert expected
+        found = {
+            member.number: list(member.results.recent) for member in league.members if member.results.recent
+        }
+        assert found == {number: outcomes[-200:] for number, outcomes in expected.items()}
+        assert summary.games == sum(map(len, expected.values()))
+
+
+def test_a_truncated_game_is_drawn() -> None:
+    with League("tictactoe", latest_ratio=0.0) as league:
+        experiences, _ = league.update()
+        league.members[0].results.recent.clear()
+        for item in experiences:
+            item.slab.truncated |= item.slab.terminated
+            item.slab.terminated[:] = False
+        league.opponents.take(experiences)
+        assert set(league.members[0].results.recent) == {0}
+
+
+def test_the_summary_names_the_worst_and_counts_the_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ENOUGH_GAMES", 10)
+    with League(members=["random", "greedy"]) as league:
+        league.update()
+        first, second, _ = league.members
+        first.results.add([1] * 60, 0.5)
+        second.results.add([1] * 200, 0.5)
+        second.results.add([-1] * 180, 0.5)
+        _, summary = league.update()
+        assert (summary.worst, summary.forgotten, summary.members) == ("greedy", 1, len(league.names))
+        assert summary.worst_score == pytest.approx(0.1, abs=0.05)
+
+
+def test_the_state_is_the_same_whenever_it_is_taken() -> None:
+    """A run that is saved after each update goes on like one that is never saved."""
+    with League(window=1, milestones=0) as saved, League(window=1, milestones=0) as unsaved:
+        for _ in range(6):
+            for league in (saved, unsaved):
+                league.update()
+            saved.opponents.state()
+        assert saved.opponents.state().document == unsaved.opponents.state().document

@@ -1,0 +1,104 @@
+"""Who is in the pool, and how the learner fared."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from keisei.evaluation.statistics import Tally
+from keisei.policies.networks import ModelConfig
+from keisei.policies.seating import FIRST_MEMBER, PolicyConfig
+from keisei.training.league.roster import RECENT, Member, Results, Roster, milestones
+
+MODEL = ModelConfig(network="mlp")
+
+
+def roster_of(snapshots: int, window: int = 3, kept: int = 2) -> Roster:
+    roster = Roster(window, kept)
+    roster.add("player", PolicyConfig(policy="random"))
+    for update in range(snapshots):
+        roster.add_snapshot(PolicyConfig(policy=f"update-{update}"), update, MODEL)
+    return roster
+
+
+def test_numbers_are_never_used_twice() -> None:
+    roster = roster_of(9)
+    roster.keep(())
+    assert [member.number for member in roster.pool][:2] == [FIRST_MEMBER, FIRST_MEMBER + 1]
+    member = roster.add_snapshot(PolicyConfig(policy="next"), 9, MODEL)
+    assert member.number == FIRST_MEMBER + 10
+
+
+def test_the_window_has_the_latest_and_milestones_are_spread_over_the_rest() -> None:
+    for taken in range(1, 40):
+        ordinals = [member.ordinal for member in roster_of(taken).pool if member.kind == "snapshot"]
+        assert ordinals[-3:] == list(range(max(0, taken - 3), taken))
+        assert ordinals[0] == 0
+        assert len(ordinals) <= 5
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 7])
+def test_a_milestone_that_was_dropped_never_comes_back(most: int) -> None:
+    before: set[int] = set()
+    for taken in range(100):
+        kept = set(milestones(taken, most))
+        assert len(kept) <= most
+        assert kept <= before | {taken - 1}
+        before = kept | {taken}
+    assert not milestones(5, 0)
+
+
+def test_members_that_left_the_pool_stay_while_games_meet_them() -> None:
+    roster = roster_of(6, kept=0)
+    left = [member.number for member in roster.members.values() if not member.in_pool]
+    assert left == [101, 102, 103]
+    roster.keep({102})
+    assert sorted(roster.members) == [100, 102, 104, 105, 106]
+
+
+def test_a_new_snapshot_begins_a_new_era() -> None:
+    roster = roster_of(2)
+    roster.members[101].results.add([1, 1, 0], 0.5)
+    roster.add_snapshot(PolicyConfig(policy="next"), 2, MODEL)
+    results = roster.members[101].results
+    assert (results.era, results.total) == (Tally(), Tally(2, 1, 0))
+
+
+def test_recent_games_are_the_last_ones() -> None:
+    results = Results()
+    results.add([-1] * RECENT, 0.5)
+    results.add([1] * (RECENT // 2), 0.5)
+    assert results.total == Tally(RECENT // 2, 0, RECENT)
+    assert results.now == Tally(RECENT // 2, 0, RECENT // 2)
+    assert results.score is not None
+    assert results.score.value == 0.5
+
+
+def test_forgotten_is_who_was_surely_beaten_and_surely_wins_now() -> None:
+    results = Results()
+    results.add([-1] * 20, 0.5)
+    assert not results.is_forgotten(0.5), "never beaten"
+    results.add([1] * RECENT, 0.5)
+    assert not results.is_forgotten(0.5)
+    results.add([-1] * (RECENT // 2), 0.5)
+    assert not results.is_forgotten(0.5), "about even"
+    results.add([-1] * (RECENT // 4), 0.5)
+    assert results.is_forgotten(0.5)
+
+
+def test_a_few_lucky_games_are_no_victory() -> None:
+    results = Results()
+    results.add([1, 1, -1], 0.5)
+    results.add([-1] * 50, 0.5)
+    assert not results.is_forgotten(0.5)
+
+
+def test_a_member_survives_json() -> None:
+    member = roster_of(3).members[102]
+    member.results.add([1, 0, -1, -1], 0.5)
+    member.share, member.is_stored = 0.25, True
+    again = Member.of(json.loads(json.dumps(member.document())))
+    assert again == member
+    again.results.add([1], 0.5)
+    assert list(again.results.recent) == [1, 0, -1, -1, 1]
