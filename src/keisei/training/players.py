@@ -22,7 +22,7 @@ from keisei.errors import CheckpointError, ConfigError, RunError
 from keisei.evaluation.matches import Player, Resolver
 from keisei.games.contract import GameSpec
 from keisei.games.options import did_you_mean
-from keisei.policies.contract import Policy
+from keisei.policies.contract import Policy, TrainedPolicy
 from keisei.policies.registry import PLAYERS, named_player
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import checkpoint_rank, load_checkpoint
@@ -39,6 +39,7 @@ __all__ = [
     "game_of",
     "load_player",
     "load_players",
+    "load_trained",
     "resolver",
 ]
 
@@ -83,9 +84,16 @@ def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float
     policy = named_player(text, spec)
     if policy is not None:
         return Player(text, policy)
+    return Player(*load_trained(text, spec, root, temperature))
+
+
+def load_trained(
+    text: str, spec: GameSpec, root: Path = RUNS, temperature: float | None = None
+) -> tuple[str, TrainedPolicy]:
+    """Loads the network that a text names, and gives its name and its policy."""
     run, which = _locate(text, root)
     found = _find(run, which)
-    return Player(f"{_shown(run, root)}@{_number(found.path)}", _policy(run, found, spec, temperature))
+    return f"{_shown(run, root)}@{_number(found.path)}", _policy(run, found, spec, temperature)
 
 
 def load_players(run: RunDirectory, spec: GameSpec, temperature: float | None = None) -> list[Player]:
@@ -157,7 +165,7 @@ def _number(path: Path) -> str:
     return f"{update}-{attempt}" if attempt else str(update)
 
 
-def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float | None) -> Policy:
+def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float | None) -> TrainedPolicy:
     config = run_config(run)
     trained = _game(config).spec
     if _seen(trained) != _seen(spec):
