@@ -43,7 +43,8 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
         laps.lap("learn")
         parts.publisher.publish(parts.learner.behaviour(progress), report)
         laps.lap("publish")
-        update = told(counters, pace, pace.clock() - began, games, collection, report, laps)
+        seconds, numbers = pace.clock() - began, parts.buffer.numbers()
+        update = told(counters, pace, seconds, games, collection, report, laps, numbers)
         counters = update.counters
         yield update
 
@@ -80,7 +81,9 @@ def build_buffer(config: TrainConfig, spec: GameSpec, learner: Learner[Any]) -> 
     )
 
 
-def saved_policy(config: TrainConfig, checkpoint: Checkpoint, spec: GameSpec, temperature: float) -> Policy:
+def saved_policy(
+    config: TrainConfig, checkpoint: Checkpoint, spec: GameSpec, temperature: float
+) -> NeuralPolicy:
     network = build_network(config.model, spec, seed=None)
     load_model(network, checkpoint.tensors.get("model", {}))
     return NeuralPolicy(network, spec, temperature)
