@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keisei.config import Settings
 from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
-from keisei.policies.networks import ModelConfig
+from keisei.policies.model_config import ModelConfig
 from keisei.policies.seating import Seating
 
 MAX_IN_FLIGHT = 64

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keisei.policies.contract import Decision, Policy, Situation
     from keisei.policies.greedy_player import GreedyPlayer
-    from keisei.policies.networks import MLP, ActorCritic, ModelConfig, ResidualNet, build_network
+    from keisei.policies.model_config import ModelConfig
+    from keisei.policies.networks import MLP, ActorCritic, ResidualNet, build_network
     from keisei.policies.neural import NeuralPolicy
     from keisei.policies.random_policy import RandomPolicy
     from keisei.policies.registry import build_policy, named_player, seated_policies
@@ -45,7 +46,8 @@ __all__ = [
 _HOMES = {
     "contract": ("Decision", "Policy", "Situation"),
     "greedy_player": ("GreedyPlayer",),
-    "networks": ("MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"),
+    "model_config": ("ModelConfig",),
+    "networks": ("MLP", "ActorCritic", "ResidualNet", "build_network"),
     "neural": ("NeuralPolicy",),
     "random_policy": ("RandomPolicy",),
     "registry": ("build_policy", "named_player", "seated_policies"),

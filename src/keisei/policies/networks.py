@@ -9,51 +9,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Generator, Tensor, nn
 
-from keisei.config import Settings, parse_settings
+from keisei.config import parse_settings
 from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec, ObservationSpec
 from keisei.policies.layers import conv, excitation, initialise, linear, norm
+from keisei.policies.model_config import (
+    BUILT_IN,
+    ModelConfig,
+    acts_on_planes,
+    check_board,
+    check_model,
+    unknown_network,
+)
 
 __all__ = ["MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"]
-
-
-class ModelConfig(Settings):
-    """The learner's network."""
-
-    network: str = "auto"
-    """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), or your own
-    class as module:Class. ``auto`` takes slim for boards. It takes mlp for other observations, or if hidden_dim or
-    num_layers is set."""
-    hidden_dim: Annotated[int, Field(ge=1, le=65536)] = 512
-    """Width of each hidden layer of mlp and gather."""
-    num_layers: Annotated[int, Field(ge=1, le=64)] = 2
-    """Number of hidden layers of mlp and gather."""
-    channels: Annotated[int, Field(ge=1, le=4096)] = 32
-    """Channels of residual and slim."""
-    blocks: Annotated[int, Field(ge=1, le=256)] = 2
-    """Residual blocks of residual and slim, with two convolutions each."""
-    squeeze_excitation: bool = False
-    """Scale the channels of each residual block by a summary of the whole board (network residual)."""
-    policy_head: Literal["auto", "planes", "linear"] = "auto"
-    """How residual and slim compute their logits: as planes, for games in which action = kind · squares + square, or by
-    a linear layer, which fits any game. ``auto`` takes planes if the game says that they fit."""
-    input_dim: Annotated[int, Field(ge=1)] | None = None
-    """Numbers in one observation, all axes together. The game knows it, so it may be left out."""
-    action_dim: Annotated[int, Field(ge=1)] | None = None
-    """Number of actions. The game knows it, so it may be left out."""
-
-    def resolved(self, spec: GameSpec) -> ModelConfig:
-        """The same settings, with the name of a network in place of ``auto``."""
-        if self.network != "auto":
-            return self
-        is_mlp = len(spec.observation.shape) != 3 or self.model_fields_set & {"hidden_dim", "num_layers"}
-        return self.model_copy(update={"network": "mlp" if is_mlp else "slim"})
 
 
 class ActorCritic(nn.Module):
@@ -129,11 +103,7 @@ class ResidualNet(ActorCritic):
 
     def __init__(self, config: ModelConfig, spec: GameSpec) -> None:
         super().__init__(spec.observation)
-        if len(spec.observation.shape) != 3:
-            raise ConfigError(
-                f"network 'residual' needs observations of shape (planes, height, width); {spec.name} has "
-                f"{spec.observation.shape}, so take network 'mlp'"
-            )
+        check_board("residual", spec)
         planes, height, width = spec.observation.shape
         squares, channels = height * width, config.channels
         self.stem = nn.Sequential(conv(planes, channels, 3), norm(channels), nn.ReLU(inplace=True))
@@ -162,7 +132,7 @@ class ResidualNet(ActorCritic):
 def policy_head(config: ModelConfig, spec: GameSpec, channels: int) -> nn.Sequential:
     """Makes the layers from features [n, channels, height, width] to logits [n, actions]."""
     squares = spec.observation.size // spec.observation.shape[0]
-    if _acts_on_planes(config, spec):
+    if acts_on_planes(config, spec):
         # Flattened, the planes have the order of the actions: [kind, file, rank].
         return nn.Sequential(conv(channels, spec.num_actions // squares, 1), nn.Flatten())
     return nn.Sequential(nn.Flatten(), linear(channels * squares, spec.num_actions))
@@ -195,48 +165,16 @@ def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed:
     if not isinstance(config, ModelConfig):
         config = parse_settings(ModelConfig, config, "model_config")
     config = config.resolved(spec)
-    _check_sizes(config, spec)
-    if config.network in _BUILT_IN:
-        network = _network_class(_BUILT_IN[config.network])(config, spec)  # type: ignore[call-arg, arg-type]
+    check_model(config, spec)
+    if config.network in BUILT_IN:
+        network = _network_class(BUILT_IN[config.network])(config, spec)  # type: ignore[call-arg, arg-type]
         if seed is not None:
             network.initialise(torch.Generator().manual_seed(seed))
         return network
     return _build_custom(config, spec, seed or 0)
 
 
-_BUILT_IN = {
-    "mlp": f"{__name__}:MLP",
-    "gather": "keisei.policies.gather_network:GatherNet",
-    "residual": f"{__name__}:ResidualNet",
-    "slim": "keisei.policies.slim_network:SlimNet",
-}
 _SEEDING = threading.Lock()
-
-
-def _acts_on_planes(config: ModelConfig, spec: GameSpec) -> bool:
-    squares = spec.observation.size // spec.observation.shape[0]
-    if config.policy_head == "auto":
-        return spec.num_actions == squares or spec.plane_actions
-    if config.policy_head == "planes" and spec.num_actions % squares:
-        raise ConfigError(
-            f"policy_head 'planes' needs a whole number of actions for each of the {squares} squares; "
-            f"{spec.name} has {spec.num_actions} actions, so take 'linear'"
-        )
-    return config.policy_head == "planes"
-
-
-def _check_sizes(config: ModelConfig, spec: GameSpec) -> None:
-    problems = []
-    if config.input_dim not in (None, spec.observation.size):
-        shape = " x ".join(map(str, spec.observation.shape))
-        problems.append(
-            f"input_dim = {config.input_dim}: an observation of {spec.name} has {spec.observation.size} "
-            f"numbers ({shape})"
-        )
-    if config.action_dim not in (None, spec.num_actions):
-        problems.append(f"action_dim = {config.action_dim}: {spec.name} has {spec.num_actions} actions")
-    if problems:
-        raise ConfigError("\n  ".join(["model_config does not fit the game:", *problems, "leave them out"]))
 
 
 def _build_custom(config: ModelConfig, spec: GameSpec, seed: int) -> ActorCritic:
@@ -254,9 +192,7 @@ def _build_custom(config: ModelConfig, spec: GameSpec, seed: int) -> ActorCritic
 def _network_class(path: str) -> type[ActorCritic]:
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
-        raise ConfigError(
-            f"network = {path!r}: must be {', '.join(_BUILT_IN)}, or a class of your own as 'module:Class'"
-        )
+        raise unknown_network(path)
     try:
         found = getattr(import_module(module_name), name, None)
     except ModuleNotFoundError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from keisei.config import parse_settings
 from keisei.errors import RunError
@@ -14,7 +14,9 @@ from keisei.training.callbacks import Callback
 from keisei.training.interruption import Interruption
 from keisei.training.presets import Source, find_source, load_preset, preset_names, run_config
 from keisei.training.settings import TrainConfig
-from keisei.training.trainer import Trainer, TrainResult
+
+if TYPE_CHECKING:
+    from keisei.training.trainer import TrainResult
 
 __all__ = ["Plan", "plan_run", "train"]
 
@@ -51,6 +53,8 @@ def train(
     """
     assignments = [*overrides, *length_overrides(steps, minutes)]
     plan = plan_run(target, overrides=assignments, name=name, root=Path(root), existing=existing)
+    from keisei.training.trainer import Trainer  # it imports torch, so only when the settings are right
+
     return Trainer(plan.run, plan.config, callbacks, interruption).train()
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from keisei.config import apply_overrides, parse_settings
 from keisei.errors import ConfigError
-from keisei.games.options import did_you_mean
 from keisei.runs.directory import CONFIG, RunDirectory, list_runs
-from keisei.training.settings import TrainConfig
+
+if TYPE_CHECKING:  # the names of presets need none of the settings
+    from keisei.training.settings import TrainConfig
 
 __all__ = ["Source", "find_source", "load_preset", "preset_names", "run_config"]
 
@@ -35,6 +35,9 @@ class Source:
     """The purpose of a preset, in one line."""
 
     def config(self, overrides: Iterable[str] = ()) -> TrainConfig:
+        from keisei.config import apply_overrides, parse_settings
+        from keisei.training.settings import TrainConfig
+
         return parse_settings(TrainConfig, apply_overrides(self.settings, overrides), self.where)
 
 
@@ -46,6 +49,8 @@ def preset_names() -> list[str]:
 
 def load_preset(name: str) -> Source:
     if name not in preset_names():
+        from keisei.games.options import did_you_mean
+
         raise ConfigError(
             f"no preset is named {name!r}{did_you_mean(name, preset_names())}. Presets: {', '.join(preset_names())}"
         )
@@ -66,6 +71,8 @@ def find_source(target: str, root: Path) -> Source:
         raise ConfigError(f"there is no file {target}; presets are {', '.join(preset_names())}")
     if target in preset_names():
         return load_preset(target)
+    from keisei.games.options import did_you_mean
+
     runs = [run.name for run in list_runs(root)]
     near = did_you_mean(target, [*preset_names(), *runs])
     raise ConfigError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,7 +15,7 @@ from keisei.learners.ppo_config import PPOConfig
 from keisei.machine.cores import usable_cores
 from keisei.parallel.config import PLACEMENT as PLAY_PLACEMENT
 from keisei.parallel.config import EnvConfig, ParallelConfig
-from keisei.policies.networks import ModelConfig
+from keisei.policies.model_config import ModelConfig
 
 
 class EvaluationSettings(Settings):
@@ -88,6 +88,8 @@ BUSY_ENOUGH = 0.95
 class TrainConfig(Settings):
     """All settings of a run. ``keisei config PRESET`` prints them."""
 
+    elsewhere: ClassVar[Mapping[str, str]] = {"parallel.seed": "run.seed"}
+
     env: EnvConfig = EnvConfig()
     model: ModelConfig = ModelConfig()
     learner: SelfPlaySettings = SelfPlaySettings()
@@ -95,18 +97,12 @@ class TrainConfig(Settings):
     evaluation: EvaluationSettings = EvaluationSettings()
     run: RunSettings = RunSettings()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _names_one_seed(cls, given: Any) -> Any:
-        parallel = given.get("parallel") if isinstance(given, Mapping) else None
-        if isinstance(parallel, Mapping) and "seed" in parallel:
-            raise ValueError("parallel.seed: a run has one seed, and its place is run.seed; set that")
-        return given
-
     @model_validator(mode="after")
     def _fits_together(self) -> TrainConfig:
         if self.run.steps is None and self.run.minutes is None:
-            raise ValueError("run.steps and run.minutes are both null: say how long the run is to last")
+            raise ValueError(
+                "run.steps and run.minutes are both null: set one of them, so that the run has an end"
+            )
         if self.learner.minibatch_size > self.rollout:
             raise ValueError(
                 f"learner.minibatch_size = {self.learner.minibatch_size} is more than the {self.rollout} decisions of "
