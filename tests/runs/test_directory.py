@@ -99,7 +99,7 @@ def test_overwrite_deletes_the_old_run(run: RunDirectory) -> None:
 def test_what_is_no_run_is_left_alone(tmp_path: Path, existing: Any) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter").write_text("years of work")
-    with pytest.raises(RunError, match="is no run of Keisei"):
+    with pytest.raises(RunError, match="is not a run of Keisei"):
         RunDirectory.create(tmp_path, "thesis", CONFIG, existing)
     assert (tmp_path / "thesis" / "chapter").read_text() == "years of work"
     (tmp_path / "empty").mkdir()
@@ -114,7 +114,7 @@ def test_a_run_that_is_being_trained_is_not_moved(run: RunDirectory, existing: A
 
 
 def test_what_is_no_run_cannot_be_opened(run: RunDirectory) -> None:
-    with pytest.raises(RunError, match=r"second is no run: .* the runs in .* are first"):
+    with pytest.raises(RunError, match=r"second is not a run: .* the runs in .* are first"):
         RunDirectory.open(run.path.parent / "second")
 
 

@@ -160,7 +160,7 @@ class Collector:
             if table.is_hopeless(self._config.max_failures):
                 raise TableFailedError(
                     f"a table {table.describe_failure()} ({table.describe_place()}). Look at it with backend: inline, "
-                    f"or call reset_workers, which begins its games anew.\n{table.last_error}"
+                    f"or call reset_workers, which restarts its games.\n{table.last_error}"
                 )
 
     def _progress(self) -> int:

@@ -26,7 +26,8 @@ from keisei.parallel.messages import Order, OrderKind, Start
 from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.self_play_worker import SelfPlayWorker
-from keisei.policies.networks import ActorCritic, ModelConfig
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.networks import ActorCritic
 from keisei.proving.disturbance import Disturber, Toll
 
 Backend = Literal["inline", "thread", "process"]
