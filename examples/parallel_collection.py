@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from keisei.parallel import Experiences
-from keisei.training.parallel import ParallelManager
+from keisei.parallel import Experiences, ParallelManager
 
 env_config = {"board_size": 9, "max_moves": 200}
 # Both sizes may be left out: the game knows them. Shogi shows 54 planes of 81 squares.

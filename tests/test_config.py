@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, Tag, ValidationError, model_validator
 
-from keisei.config import Settings, apply_overrides, chosen_by, parse_settings
+from keisei.config import (
+    Settings,
+    apply_overrides,
+    chosen_by,
+    described_schema,
+    descriptions,
+    parse_settings,
+)
 from keisei.errors import ConfigError
 
 
@@ -85,8 +92,34 @@ def test_settings_are_frozen() -> None:
         Net().width = 8  # type: ignore[misc]
 
 
-def test_fields_are_explained_by_their_docstrings() -> None:
-    assert Run.model_fields["name"].description == "What the run is called."
+def test_fields_are_explained_by_the_texts_below_them() -> None:
+    assert descriptions(Run)["name"] == "What the run is called."
+    assert descriptions(Net) == {"width": "Channels of each layer."}
+
+
+def test_a_class_takes_over_the_texts_of_its_base() -> None:
+    class Wider(Net):
+        width: int = 128
+        """Twice as many."""
+        rate: float = 0.1
+
+    class Deeper(Net):
+        depth: int = 3
+        """How many layers
+        there are."""
+
+    assert descriptions(Wider) == {"width": "Twice as many."}
+    assert descriptions(Deeper) == {
+        "width": "Channels of each layer.",
+        "depth": "How many layers\nthere are.",
+    }
+
+
+def test_the_schema_has_the_descriptions_of_all_parts() -> None:
+    schema = described_schema(Run)
+    assert schema["properties"]["name"]["description"] == "What the run is called."
+    assert schema["$defs"]["Net"]["properties"]["width"]["description"] == "Channels of each layer."
+    assert "description" not in schema["$defs"]["Net"]["properties"]["rate"]
 
 
 def test_a_tag_chooses_among_settings() -> None:
@@ -139,7 +172,7 @@ def test_all_problems_are_told_at_once() -> None:
             {"zzz": 1},
             "zzz: unknown setting; known settings are name, batch, kind, colour, folder, verbose, net",
         ),
-        ({"kind": "async", "batch": 1}, "settings: kind async needs batch 2 or more"),
+        ({"kind": "async", "batch": 1}, "kind async needs batch 2 or more"),
         ({"name": "x" * 100, "batch": "y" * 100}, f"batch = '{'y' * 56}…: must be a whole number at least 1"),
     ],
 )
@@ -176,7 +209,7 @@ def test_all_bad_overrides_are_told_at_once() -> None:
     assert str(caught.value).splitlines() == [
         "4 problems in --set:",
         "  batch: write it as key=value",
-        "  a..b=1: 'a..b' is no key; write it as part.setting=value",
+        "  a..b=1: 'a..b' is not a key; write it as part.setting=value",
         "  batch.size=4: batch is 3 and has no settings below it",
         "  name=[1: '[1' is not valid YAML; put quotes around a text with special signs",
     ]

@@ -1,35 +1,34 @@
 """Keisei trains game-playing agents by self-play.
 
-``import keisei`` is light: games are imported when they are made, and torch when something learns.
+``import keisei`` is light: each name is imported when it is first used, and torch when something learns or plays with
+a network.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from keisei.errors import KeiseiError
-from keisei.games import (
-    GameSpec,
-    ObservationSpec,
-    Rows,
-    SingleGame,
-    Step,
-    batched,
-    check_game,
-    make_game,
-    register_game,
-    registered_games,
-)
 
 if TYPE_CHECKING:
+    from keisei.games import (
+        GameSpec,
+        ObservationSpec,
+        Rows,
+        SingleGame,
+        Step,
+        batched,
+        check_game,
+        make_game,
+        register_game,
+        registered_games,
+    )
     from keisei.training.api import train
     from keisei.training.dqn_agent import train_dqn
+    from keisei.training.trained_player import load
 
-try:
-    __version__ = version("keisei")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "0+unknown"
+    __version__: str
 
 __all__ = [
     "GameSpec",
@@ -41,6 +40,7 @@ __all__ = [
     "__version__",
     "batched",
     "check_game",
+    "load",
     "make_game",
     "register_game",
     "registered_games",
@@ -48,15 +48,29 @@ __all__ = [
     "train_dqn",
 ]
 
+_ELSEWHERE = {
+    "load": "keisei.training.trained_player",
+    "train": "keisei.training.api",
+    "train_dqn": "keisei.training.dqn_agent",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """What trains brings torch with it, so it is imported when it is first asked for."""
-    if name == "train":
-        from keisei.training.api import train
+    if name == "__version__":
+        return _version()
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE.get(name, "keisei.games")), name)
 
-        return train
-    if name == "train_dqn":
-        from keisei.training.dqn_agent import train_dqn
 
-        return train_dqn
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("keisei")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "0+unknown"

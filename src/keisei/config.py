@@ -1,20 +1,24 @@
 """Typed settings: one small class for each part, and errors that list all problems at once.
 
-A part declares its settings as a ``Settings`` class with a description for each field. ``parse_settings`` fills it
-from a mapping (a YAML file, or keywords). ``apply_overrides`` changes the mapping first, as ``--set`` asks. This
-module imports neither torch nor any part, so every module may import it.
+A part declares its settings as a ``Settings`` class with a text below each field. ``parse_settings`` fills it from a
+mapping (a YAML file, or keywords). ``apply_overrides`` changes the mapping first, as ``--set`` asks. ``descriptions``
+reads the texts. This module imports neither torch nor any part, so every module may import it.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 import annotated_types
 import yaml
@@ -32,13 +36,23 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from keisei.errors import ConfigError
 
-__all__ = ["Settings", "apply_overrides", "chosen_by", "parse_settings", "problem_report"]
+__all__ = [
+    "Settings",
+    "apply_overrides",
+    "chosen_by",
+    "described_schema",
+    "descriptions",
+    "parse_settings",
+    "problem_report",
+]
 
 
 class Settings(BaseModel):
     """The base of all settings: frozen. Unknown keys, NaN and infinity are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Settings that people look for in the wrong place: the path that they write, and the right one."""
 
     @field_validator("*", mode="before")
     @classmethod
@@ -46,7 +60,7 @@ class Settings(BaseModel):
         """Refuses true and false for numbers: ``batch: true`` is a mistake, and Python would read it as
         ``batch: 1``."""
         if isinstance(value, bool) and not _accepts_bool(cls.model_fields[str(info.field_name)].annotation):
-            raise PydanticCustomError("not_a_boolean", "true and false are no value for this setting")
+            raise PydanticCustomError("not_a_boolean", "true and false are not values of this setting")
         return value
 
 
@@ -101,13 +115,54 @@ def apply_overrides(mapping: Mapping[str, Any], overrides: Iterable[str]) -> dic
     return result
 
 
+def descriptions(cls: type[Settings]) -> dict[str, str]:
+    """Gives the text below each setting of a class. It is read from the source when it is asked for. Pydantic can
+    do the same for every class, but then each start of a command takes a third longer."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if issubclass(base, Settings):
+            found |= _texts_below_fields(base)
+    return {name: found[name] for name in cls.model_fields if name in found}
+
+
+def described_schema(cls: type[Settings]) -> dict[str, Any]:
+    """Gives the JSON schema of a class, with the descriptions."""
+    schema = cls.model_json_schema()
+    for part in _settings_within(cls):
+        properties = (schema if part is cls else schema["$defs"][part.__name__])["properties"]
+        for name, text in descriptions(part).items():
+            properties[name]["description"] = text
+    return schema
+
+
+def _texts_below_fields(cls: type[Settings]) -> dict[str, str]:
+    (source,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(source, ast.ClassDef)
+    found = {}
+    for field, below in pairwise(source.body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text)
+    return found
+
+
+def _settings_within(annotation: Any) -> Iterator[type[Settings]]:
+    """Gives all settings classes in a type, and in their fields."""
+    if isinstance(annotation, type) and issubclass(annotation, Settings):
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from _settings_within(field.annotation)
+    for argument in get_args(annotation):
+        yield from _settings_within(argument)
+
+
 def _assign(mapping: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     parts = key.strip().split(".")
     if not equals:
         raise ValueError("write it as key=value")
     if not all(parts):
-        raise ValueError(f"{key!r} is no key; write it as part.setting=value")
+        raise ValueError(f"{key!r} is not a key; write it as part.setting=value")
     try:
         value = _number_or_itself(yaml.safe_load(text))
     except yaml.YAMLError:
@@ -141,8 +196,9 @@ def _problems(cls: type[Settings], mapping: Mapping[str, Any], errors: list[Erro
     lines: dict[str, str] = {}
     for error in errors:
         keys = _keys(mapping, error)
-        path = ".".join(map(str, keys)) or "settings"
-        lines.setdefault(path, f"{path}{_explain(cls, keys, error)}")
+        path = ".".join(map(str, keys))
+        # A rule for all settings together has no path; its message names the settings.
+        lines.setdefault(path, f"{path}{_explain(cls, keys, error)}".removeprefix(": "))
     return list(lines.values())
 
 
@@ -170,7 +226,9 @@ def _explain(cls: type[Settings], keys: Sequence[int | str], error: ErrorDetails
         names = error["ctx"]["expected_tags"].replace("'", "")
         return f".{_tag_of(field)} = {error['ctx']['tag']!r}: must be one of {names}"
     if error["type"] in ("extra_forbidden", "invalid_key"):
-        return f": unknown setting{_suggestion(str(keys[-1]) if keys else '', owner)}"
+        right = cls.elsewhere.get(".".join(map(str, keys)))
+        place = f"; its place is {right}" if right else _suggestion(str(keys[-1]) if keys else "", owner)
+        return f": unknown setting{place}"
     allowed = _allowed(field) if field is not None else ""
     if error["type"] == "missing":
         return f": missing; it must be {allowed}" if allowed else ": missing"

@@ -19,11 +19,27 @@ from keisei.native import core
 
 def test_the_report_tells_of_this_machine() -> None:
     found = {finding.name: finding for finding in doctor.examine()}
-    assert {"python", "cores", "memory", "native core", "torch", "gpu", "ray", "open_spiel"} == set(found)
+    assert {"python", "cores", "memory", "native core", "torch", "gpu", "ray", "open_spiel", "wandb"} == set(
+        found
+    )
     assert f"{usable_cores()} " in found["cores"].value
     assert "GiB left of" in found["memory"].value
     assert found["native core"].value == f"build {core.INSTRUCTION_SET}, picked for this processor"
     assert torch.__version__ in found["torch"].value
+
+
+def test_the_quick_report_names_torch_and_looks_for_no_gpu() -> None:
+    whole, quick = ({finding.name: finding for finding in doctor.examine(fast)} for fast in (False, True))
+    assert set(whole) - set(quick) == {"gpu"}
+    assert quick["torch"].value in whole["torch"].value
+
+
+def test_the_quick_report_misses_torch_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise doctor.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", missing)
+    assert list(doctor._torch_on_disk()) == [doctor.Finding("torch", "not installed", "make setup")]
 
 
 def test_the_command_prints_every_finding() -> None:
@@ -41,7 +57,7 @@ def test_what_is_missing_comes_with_a_remedy() -> None:
 
 def test_a_remedy_is_printed_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = doctor._extra("no-such-package", "no_such_package", "idle hands")
-    monkeypatch.setattr(doctor, "examine", lambda: iter([missing]))
+    monkeypatch.setattr(doctor, "examine", lambda quick: iter([missing]))
     result = CliRunner(env={"COLUMNS": "40"}).invoke(app, ["doctor"])
     assert result.exit_code == 0
     assert f"\n  no-such-package: {missing.remedy}\n" in result.stdout

@@ -145,7 +145,7 @@ def test_a_run_that_is_being_trained_is_not_written_to(run: RunDirectory) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["tournament", "random", "greedy"], "a run tells which game is played"),
+        (["tournament", "random", "greedy"], "the game is that of the first run"),
         (["tournament", "a@10"], "names one checkpoint"),
         (["tournament", "a", "a@best"], "'a@20' is there more than once"),
         (["tournament", "a", "four"], "trained on connect"),

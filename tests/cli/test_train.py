@@ -185,7 +185,7 @@ def test_a_directory_that_is_no_run(tmp_path: Path) -> None:
 
 
 def test_restart_and_overwrite_together(tmp_path: Path, tiny: str) -> None:
-    assert "say one of them" in refused(tmp_path, tiny, "--restart", "--overwrite")
+    assert "give only one of them" in refused(tmp_path, tiny, "--restart", "--overwrite")
 
 
 def test_a_device_that_is_not_there(tmp_path: Path, tiny: str) -> None:

@@ -65,6 +65,7 @@ def test_what_waits_for_another_slab_is_dropped_and_counted(sequence: int, epoch
     assert names(buffer) == names(alone)
     assert buffer.carried == alone.carried
     assert buffer.dropped_carries == {"gap": 0, "reset": 0, "age": 0, reason: waiting}
+    assert buffer.numbers() == {"rollout/carried": buffer.carried, "rollout/dropped_carries": waiting}
 
 
 def test_tables_do_not_close_each_other() -> None:

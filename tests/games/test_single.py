@@ -316,7 +316,7 @@ def test_foreign_states_are_refused() -> None:
             game.load(other.save())
     with pytest.raises(SavedStateError, match="is bytes, got str"):
         game.load("text")  # type: ignore[arg-type]
-    with pytest.raises(SavedStateError, match="no saved state"):
+    with pytest.raises(SavedStateError, match="not a saved state"):
         game.load(b"x" * 100)
 
 
@@ -371,7 +371,7 @@ def mistake(**members: object) -> type[SingleGame]:
         (mistake(legal=lambda self, seat: [-1]), "must lie in 0 … 8"),
         (mistake(legal=lambda self, seat: [9]), "must lie in 0 … 8"),
         (mistake(legal=lambda self, seat: np.ones(3, bool)), r"must have shape \(9,\)"),
-        (mistake(acting=lambda self: ()), "nobody acts"),
+        (mistake(acting=lambda self: ()), "no seat acts"),
         (mistake(acting=lambda self: (0, 1)), "set simultaneous = True"),
         (mistake(observation="planes"), "must be an ObservationSpec"),
     ],

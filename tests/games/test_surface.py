@@ -20,12 +20,22 @@ def test_the_public_names_are_these() -> None:
         "__version__",
         "batched",
         "check_game",
+        "load",
         "make_game",
         "register_game",
         "registered_games",
         "train",
     ]
     assert all(hasattr(keisei, name) for name in keisei.__all__)
+
+
+def test_the_names_are_listed_before_they_are_used() -> None:
+    assert set(keisei.__all__) <= set(dir(keisei))
+
+
+def test_importing_keisei_alone_loads_no_library() -> None:
+    code = "import sys, keisei; sys.exit(bool({'numpy', 'pydantic', 'torch', 'rich'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_importing_keisei_and_making_a_game_loads_nothing_heavy() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from keisei.games import make_game
 from keisei.learners import parts
-from keisei.learners.parts import fitting_parts, operations_per_row
-from keisei.policies.networks import ModelConfig
+from keisei.learners.parts import fitting_parts, measured_operations, operations_per_row
+from keisei.policies.model_config import BUILT_IN, ModelConfig
 
 SLIM = ModelConfig(network="slim", channels=32, blocks=2)
 
@@ -16,6 +16,29 @@ def test_operations_are_two_for_each_weight_of_an_mlp() -> None:
     """A product and a sum for each of 18·10 + 10·10 + 10·9 + 10·1 weights."""
     spec = make_game("tictactoe").spec
     assert operations_per_row(ModelConfig(hidden_dim=10, num_layers=2), spec) == 2 * (180 + 100 + 90 + 10)
+
+
+SHAPES = {
+    "usual": {},
+    "narrow": {"hidden_dim": 24, "num_layers": 1, "channels": 3, "blocks": 1},
+    "deep": {"hidden_dim": 24, "num_layers": 3, "channels": 12, "blocks": 3, "squeeze_excitation": True},
+    "linear head": {"channels": 8, "policy_head": "linear"},
+}
+
+
+@pytest.mark.parametrize("game", ["tictactoe", "connect-four", "shogi"])
+@pytest.mark.parametrize("network", BUILT_IN)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_computed_is_what_torch_counts(network: str, game: str, shape: str) -> None:
+    spec = make_game(game).spec
+    model = ModelConfig.model_validate({"network": network, **SHAPES[shape]})
+    assert operations_per_row(model, spec) == measured_operations(model, spec)
+
+
+def test_an_own_network_is_measured() -> None:
+    spec = make_game("tictactoe").spec
+    own = ModelConfig(network="keisei.policies.networks:MLP", hidden_dim=10)
+    assert operations_per_row(own, spec) == operations_per_row(ModelConfig(hidden_dim=10), spec)
 
 
 def test_a_small_network_learns_from_whole_minibatches() -> None:

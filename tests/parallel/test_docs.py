@@ -204,6 +204,14 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "worker 0 alone: 1280 transitions" in output
 
 
+def test_every_page_imports_the_manager_from_one_place() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.py")]
+    lines = [line for page in pages for line in page.read_text().splitlines()]
+    imports = [line for line in lines if re.search(r"\bimport\b.*\bParallelManager\b", line)]
+    assert len(imports) >= 3
+    assert [line for line in imports if not line.startswith("from keisei.parallel import ")] == []
+
+
 def test_the_import_lines_of_other_collectors_work() -> None:
     names = ["ModelSynchronizer", "ParallelManager", "SelfPlayWorker", "WorkerCommunicator"]
     assert keisei.training.parallel.__all__ == names

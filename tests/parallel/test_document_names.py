@@ -30,6 +30,7 @@ def translated(given: dict[str, Any]) -> ParallelConfig:
         ({"games": 64, "experience_batch_size": 8}, {"games": 64, "horizon": 1}),
         ({"experience_batch_size": 640}, {"horizon": 10}),
         ({"worker_overrides": {1: {"epsilon": 0.5}}}, {"table_overrides": {1: TableOverride(epsilon=0.5)}}),
+        ({"worker_timeout": 7.5}, {"hang_timeout": 7.5}),
         ({"max_game_length": 200}, {}),
         ({"seed": 5}, {}),
     ],
@@ -82,6 +83,7 @@ def test_typed_settings_have_no_such_names() -> None:
         ({"games_per_worker": 4}, {"games": 4}),
         ({"experience_batch_size": 64}, {"horizon": 16}),
         ({"worker_overrides": {0: {"epsilon": 0.5}}}, {"table_overrides": {0: {"epsilon": 0.5}}}),
+        ({"worker_timeout": 5.0}, {"hang_timeout": 5.0}),
         ({"use_threads": True}, {"backend": "process"}),
     ],
 )

@@ -90,7 +90,7 @@ def test_no_more_is_dealt_than_a_worker_takes() -> None:
 def test_a_table_in_hand_is_given_to_nobody_else() -> None:
     table = table_with(2)
     table.deal(0, newest=1, most=1)
-    with pytest.raises(ParallelError, match="table 2 is in the hands of worker 0"):
+    with pytest.raises(ParallelError, match="table 2 is played by worker 0"):
         table.deal(1, newest=1, most=1)
 
 

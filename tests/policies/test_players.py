@@ -153,7 +153,7 @@ def test_policies_by_name() -> None:
     assert (learner.temperature, learner.epsilon, learner.network) == (0.5, 0.25, network)
     with pytest.raises(ConfigError, match="did you mean 'random'"):
         build_policy("randon", game.spec)
-    with pytest.raises(ConfigError, match="hand one to build_policy"):
+    with pytest.raises(ConfigError, match="pass one to build_policy"):
         build_policy("learner", game.spec)
     with pytest.raises(ConfigError, match="epsilon = 2: must be a number from 0 to 1"):
         build_policy({"policy": "learner", "epsilon": 2}, game.spec, network)

@@ -72,6 +72,6 @@ def test_a_trainer_that_fails_by_itself_is_not_taken_for_a_killed_one(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = RunDirectory.create(tmp_path, "run", tiny("run.device=nowhere"))
-    with pytest.raises(RunError, match="ended with exit code 1, unasked"):
+    with pytest.raises(RunError, match="ended unexpectedly, with exit code 1"):
         same_weights._killed(run, 60)
     assert "there is no such device here" in capfd.readouterr().err

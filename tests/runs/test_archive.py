@@ -90,7 +90,7 @@ def test_leftovers_go_when_the_trainer_starts_but_not_for_a_reader(tmp_path: Pat
 def test_bad_settings_and_strangers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="keep = 0"):
         CheckpointArchive(tmp_path, keep=0)
-    with pytest.raises(CheckpointError, match="no checkpoint in"):
+    with pytest.raises(CheckpointError, match="not a checkpoint in"):
         CheckpointArchive(tmp_path).mark_best(tmp_path / "update-000000009")
 
 

@@ -173,7 +173,7 @@ def test_a_manifest_cannot_point_outside(tmp_path: Path) -> None:
     (tmp_path / "secret.safetensors").write_bytes(b"")
     files = json.loads((path / "manifest.json").read_text())["files"]
     resealed(path, files={**files, "../secret.safetensors": {"bytes": 0, "sha256": sha256(b"").hexdigest()}})
-    with pytest.raises(CheckpointError, match="no file of a checkpoint"):
+    with pytest.raises(CheckpointError, match="not a file of a checkpoint"):
         load_checkpoint(path)
 
 
@@ -189,5 +189,5 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"nowhere/manifest\.json cannot be read"):
         load_checkpoint(tmp_path / "nowhere")
     (tmp_path / "manifest.json").write_text("[" * 100_000)
-    with pytest.raises(CheckpointError, match="no JSON table"):
+    with pytest.raises(CheckpointError, match="not a JSON table"):
         load_checkpoint(tmp_path)

@@ -101,7 +101,7 @@ def test_overwrite_deletes_the_old_run(run: RunDirectory) -> None:
 def test_what_is_no_run_is_left_alone(tmp_path: Path, existing: Any) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter").write_text("years of work")
-    with pytest.raises(RunError, match="is no run of Keisei"):
+    with pytest.raises(RunError, match="is not a run of Keisei"):
         RunDirectory.create(tmp_path, "thesis", CONFIG, existing)
     assert (tmp_path / "thesis" / "chapter").read_text() == "years of work"
     (tmp_path / "empty").mkdir()
@@ -155,7 +155,7 @@ def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_cannot_be_opened(run: RunDirectory) -> None:
-    with pytest.raises(RunError, match=r"second is no run: .* the runs in .* are first"):
+    with pytest.raises(RunError, match=r"second is not a run: .* the runs in .* are first"):
         RunDirectory.open(run.path.parent / "second")
 
 

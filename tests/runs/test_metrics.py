@@ -24,7 +24,7 @@ from keisei.runs import metrics
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.log import RunLog, RunLogHandler, read_log
-from keisei.runs.metric_names import TAGS
+from keisei.runs.metric_names import EVALUATION, TAGS
 from keisei.runs.metrics import MetricsWriter
 
 PAGE = Path(__file__).parents[2] / "docs" / "runs.md"
@@ -269,6 +269,7 @@ def test_readers_of_a_run_wait_for_no_heavy_import() -> None:
 def test_the_page_names_every_number_and_every_place() -> None:
     page = PAGE.read_text()
     assert [tag for tag, meaning in TAGS.items() if f"| `{tag}` | {meaning} |" not in page] == []
+    assert f"| `{EVALUATION}OPPONENT` |" in page
     places = [
         "config.yaml",
         "state.json",

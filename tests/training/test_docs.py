@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from keisei.policies.model_config import BUILT_IN
+from keisei.training.callbacks import Callback
 from keisei.training.league.settings import LeagueSettings
+from keisei.training.trained_player import TrainedPlayer
 
 DOCS = Path(__file__).parents[2] / "docs"
 CODE = [
@@ -37,7 +40,18 @@ def test_the_page_has_every_setting_of_the_league_with_its_default() -> None:
 
 
 def test_the_page_names_every_network() -> None:
-    from keisei.policies.networks import _BUILT_IN
-
     page = (DOCS / "training.md").read_text()
-    assert [name for name in _BUILT_IN if f"| `{name}` |" not in page] == []
+    assert [name for name in BUILT_IN if f"| `{name}` |" not in page] == []
+
+
+def test_the_page_names_every_method_of_a_callback() -> None:
+    page = (DOCS / "training.md").read_text()
+    methods = [name for name in vars(Callback) if name.startswith("on_")]
+    assert len(methods) == 6
+    assert [name for name in [*methods, "note"] if f"| `{name}(" not in page] == []
+
+
+def test_the_page_names_every_method_of_a_player() -> None:
+    page = (DOCS / "training.md").read_text()
+    methods = [name for name in vars(TrainedPlayer) if not name.startswith("_")]
+    assert [name for name in methods if f"`player.{name}(" not in page] == []

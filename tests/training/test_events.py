@@ -33,6 +33,7 @@ UPDATE = Update(
     ),
     report=Report({0: LEARNED}),
     learn_seconds=1.0,
+    buffer={"rollout/carried": 12, "rollout/dropped_carries": 3},
 )
 
 
@@ -41,6 +42,8 @@ def test_an_update_has_every_number_and_no_other() -> None:
         **LEARNED,
         "rollout/ep_len_mean": 80.0,
         "rollout/ep_rew_mean": 0.1,
+        "rollout/carried": 12,
+        "rollout/dropped_carries": 3,
         "train/n_updates": 3,
         "time/fps": 250.0,
         "time/total_timesteps": 3000,

@@ -125,5 +125,7 @@ def test_settings_that_do_not_fit_together_are_refused() -> None:
         source.config(
             ["parallel.tables=1", "parallel.games=8", "parallel.horizon=64", "learner.minibatch_size=600"]
         )
-    with pytest.raises(ConfigError, match="say how long the run is to last"):
+    with pytest.raises(
+        ConfigError, match=r"run\.steps, run\.minutes and run\.episodes are all null: set one of them"
+    ):
         source.config(["run.steps=null", "run.minutes=null"])

@@ -90,9 +90,22 @@ def test_where_little_is_idle_nothing_is_told(tables: int, workers: int) -> None
     assert config_of(parallel={"tables": tables, "num_workers": workers}).idle_hands() == ""
 
 
-def test_a_run_has_one_seed() -> None:
-    with pytest.raises(ConfigError, match=r"parallel\.seed: a run has one seed, and its place is run\.seed"):
-        parse_settings(TrainConfig, {"parallel": {"seed": 3}})
+def test_a_run_has_one_seed_and_other_mistakes_are_told_beside_it() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_settings(TrainConfig, {"parallel": {"seed": 3}, "learner": {"clipp": 1}})
+    assert str(caught.value).splitlines() == [
+        "2 problems in settings:",
+        "  learner.clipp: unknown setting; did you mean clip?",
+        "  parallel.seed: unknown setting; its place is run.seed",
+    ]
+
+
+def test_a_rule_for_all_settings_names_them_itself() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_settings(TrainConfig, {"run": {"steps": None}})
+    assert str(caught.value).splitlines()[1:] == [
+        "  run.steps and run.minutes are both null: set one of them, so that the run has an end"
+    ]
 
 
 def test_a_discount_has_one_place() -> None:

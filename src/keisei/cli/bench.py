@@ -94,6 +94,12 @@ def search(rounds: Rounds = 3, as_json: Json = False) -> None:
 
 
 @app.command()
+def start(rounds: Rounds = 7, as_json: Json = False) -> None:
+    """Measure how long commands take from start to end, those without torch and some with it."""
+    _benchmark("start").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def collect(
     rounds: Rounds = 3,
     seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 0.5,

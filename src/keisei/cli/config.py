@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
-from pydantic import BaseModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from keisei.config import Settings
 
 WIDTH = 110
 
@@ -31,10 +32,9 @@ def config(
     """Print all settings of a run, defaults included, as YAML that `keisei train` reads. Without a target, list the
     presets."""
     from keisei.training.presets import find_source, load_preset, preset_names
-    from keisei.training.settings import TrainConfig
 
     if schema:
-        typer.echo(json.dumps(TrainConfig.model_json_schema(), indent=2))
+        typer.echo(_schema())
     elif target is None:
         for name in preset_names():
             typer.echo(f"{name:20} {load_preset(name).about}")
@@ -44,24 +44,33 @@ def config(
         typer.echo("\n".join(lines))
 
 
-def _explained(settings: BaseModel, indent: str = "") -> Iterator[str]:
+def _schema() -> str:
+    from keisei.config import described_schema
+    from keisei.training.settings import TrainConfig
+
+    return json.dumps(described_schema(TrainConfig), indent=2)
+
+
+def _explained(settings: Settings, indent: str = "") -> Iterator[str]:
     """Writes YAML with the description of each setting as a comment above it."""
-    for name, field in type(settings).model_fields.items():
+    from keisei.config import Settings, descriptions
+
+    texts = descriptions(type(settings))
+    for name in type(settings).model_fields:
         value = getattr(settings, name)
-        about = " ".join((field.description or type(value).__doc__ or "").split())
-        if isinstance(value, BaseModel):
-            yield from _comment(" ".join((type(value).__doc__ or about).split()), indent)
+        if isinstance(value, Settings):
+            yield from _comment(type(value).__doc__ or "", indent)
             yield f"{indent}{name}:"
             yield from _explained(value, indent + "  ")
             continue
-        if field.description:
-            yield from _comment(about, indent)
+        yield from _comment(texts.get(name, ""), indent)
         dumped = settings.model_dump(mode="json", include={name})
         yield textwrap.indent(_yaml(dumped), indent)
 
 
 def _comment(text: str, indent: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+    words = " ".join(text.split())
+    yield from textwrap.wrap(words, WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
 
 
 def _yaml(plain: dict[str, Any]) -> str:

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from importlib.util import find_spec
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,9 +31,13 @@ class Finding:
     remedy: str = ""
 
 
-def doctor() -> None:
+def doctor(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Do not load torch, so do not look for GPUs.")
+    ] = False,
+) -> None:
     """Show what this machine has, what is missing, and how to get it."""
-    findings = list(examine())
+    findings = list(examine(quick))
     table = Table("", "Part", "Found", box=None, pad_edge=False)
     for finding in findings:
         mark = Text("–", "yellow") if finding.remedy else Text("✓", "green")
@@ -47,15 +53,16 @@ def doctor() -> None:
             console.print(Text(f"  {finding.name}: {finding.remedy}"), soft_wrap=True)
 
 
-def examine() -> Iterator[Finding]:
-    """Checks one part after the other."""
+def examine(quick: bool = False) -> Iterator[Finding]:
+    """Checks one part after the other. ``quick`` leaves out what takes seconds."""
     yield Finding("python", f"{platform.python_version()} ({sys.platform}, {platform.machine()})")
     yield _cores()
     yield _memory()
     yield _native_core()
-    yield from _torch()
+    yield from _torch_on_disk() if quick else _torch()
     yield _extra("ray", "ray", "several machines")
     yield _extra("open_spiel", "pyspiel", "OpenSpiel's games")
+    yield _extra("wandb", "wandb", "curves on Weights & Biases")
 
 
 def _cores() -> Finding:
@@ -70,7 +77,7 @@ def _memory() -> Finding:
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
-        return Finding("memory", "this system does not tell")
+        return Finding("memory", "this system does not say")
     free, limit = free_memory(), memory_limit()
     left = f"{_gibibytes(free)} left of " if free is not None else ""
     if limit is not None and limit < total:
@@ -102,12 +109,23 @@ def _native_remedy(wanted: str | None) -> str:
     return pip_install("--force-reinstall --no-deps keisei")
 
 
+def _torch_on_disk() -> Iterator[Finding]:
+    """Gives the version without an import."""
+    try:
+        yield Finding("torch", metadata.version("torch"))
+    except metadata.PackageNotFoundError:
+        yield Finding("torch", "not installed", _torch_remedy())
+
+
+def _torch_remedy() -> str:
+    return "make setup" if checkout() is not None else pip_install("--force-reinstall torch")
+
+
 def _torch() -> Iterator[Finding]:
     try:
         import torch
     except ImportError as error:
-        remedy = "make setup" if checkout() is not None else pip_install("--force-reinstall torch")
-        yield Finding("torch", f"does not load: {error}", remedy)
+        yield Finding("torch", f"does not load: {error}", _torch_remedy())
         return
     yield Finding("torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
     if torch.cuda.is_available():

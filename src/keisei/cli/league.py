@@ -72,7 +72,7 @@ def league(
     root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Show the league of a run: its members, the learner's score against each, ratings, and the win-rate matrix."""
+    """Show the league of a run: members, scores against each, ratings, and the win-rate matrix."""
     view = LeagueView.of(RunDirectory(find_directory(run, root)))
     if as_json:
         typer.echo(json.dumps(_as_json(view), indent=2))

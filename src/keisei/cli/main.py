@@ -1,53 +1,78 @@
-"""The ``keisei`` command: its subcommands, and how errors are shown."""
+"""The ``keisei`` command: its subcommands, and how errors are shown.
+
+A subcommand is imported when it is called, so ``keisei --help`` and small commands start at once.
+"""
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 from typer.core import TyperGroup
 
-import keisei
-from keisei.cli import (
-    bench,
-    config,
-    doctor,
-    evaluate,
-    games,
-    league,
-    perft,
-    play,
-    plot,
-    profile,
-    runs,
-    soak,
-    tournament,
-    train,
-    verify,
-)
+from keisei.cli.waiting import torch_announced
 from keisei.errors import KeiseiError
 
 __all__ = ["app"]
 
+COMMANDS = {
+    "bench": "Measure Keisei beside other libraries, on this machine.",
+    "config": "Print all settings of a run, defaults included, as YAML that `keisei train` reads.",
+    "doctor": "Show what this machine has, what is missing, and how to get it.",
+    "evaluate": "Play a run's player against opponents, in each seat equally often.",
+    "games": "List all games with their seats, actions and observations.",
+    "ladder": "Play each checkpoint of a run against the ones before it, and rate them, oldest first.",
+    "league": "Show the league of a run: members, scores against each, ratings, and the win-rate matrix.",
+    "perft": "Count the leaves of the tree of legal Shogi moves, to check the rules and the speed of the core.",
+    "play": "Play random games and print the speed and how they ended.",
+    "plot": "Draw curves of runs: strength, entropy, games and speed over the transitions.",
+    "profile": "Show where the time of training goes: collecting, preparing, learning, publishing weights.",
+    "runs": "List all runs with their state, progress and last scores.",
+    "soak": "Kill, stop, reset and pause workers, and check every slab.",
+    "tournament": "Play all players against each other, and rate them.",
+    "train": "Train by self-play.",
+    "verify": "Check that all backends and all numbers of workers collect the same experience.",
+}
+"""The subcommands, with their lines in the help. Each is the first sentence of the command's own help."""
+_PLACES = {"bench": "bench:app", "ladder": "tournament:ladder"}
+"""Where a subcommand is within ``keisei.cli``, if that is not the function of its name in the module of its name."""
+
 
 class _Group(TyperGroup):
-    """Turns Keisei's own errors into one message and exit code 2.
+    """Imports the subcommand that is called. Turns Keisei's own errors into one message and exit code 2.
 
     Any other error is a bug and keeps its traceback.
     """
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else _imported(name), rest
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with torch_announced():
+                return super().invoke(ctx)
         except KeiseiError as error:
             if os.environ.get("KEISEI_DEBUG") == "1":
                 raise
+            from rich.console import Console
+            from rich.text import Text
+
             text = "\n".join([f"error: {error}", *getattr(error, "__notes__", ())])
             Console(stderr=True).print(Text(text, style="bold red"), soft_wrap=True)
             raise typer.Exit(2) from None
+
+
+def _imported(name: str) -> Any:
+    module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
+    found = getattr(import_module(f"keisei.cli.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(name)(found)
+        found = alone
+    return typer.main.get_command(found)
 
 
 app = typer.Typer(
@@ -57,26 +82,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Train game-playing agents by self-play. KEISEI_DEBUG=1 shows the traceback of an error.",
 )
-app.add_typer(bench.app, name="bench")
-app.command("config")(config.config)
-app.command("doctor")(doctor.doctor)
-app.command("evaluate")(evaluate.evaluate)
-app.command("games")(games.games)
-app.command("ladder")(tournament.ladder)
-app.command("league")(league.league)
-app.command("perft")(perft.perft)
-app.command("play")(play.play)
-app.command("plot")(plot.plot)
-app.command("profile")(profile.profile)
-app.command("runs")(runs.runs)
-app.command("soak")(soak.soak)
-app.command("tournament")(tournament.tournament)
-app.command("train")(train.train)
-app.command("verify")(verify.verify)
+
+
+def _stand_in() -> None:
+    """Takes the place of a subcommand in the help."""
+
+
+for _name, _line in COMMANDS.items():
+    app.command(_name, help=_line)(_stand_in)
 
 
 def _show_version(asked: bool) -> None:
     if asked:
+        import keisei
+
         typer.echo(f"keisei {keisei.__version__}")
         raise typer.Exit
 

@@ -121,7 +121,7 @@ def _lines(report: SoakReport) -> Iterator[tuple[str, str, bool | None]]:
     yield "seconds", f"{report.seconds:.1f}", None
     yield "killed", f"{toll.kills}", None
     yield "stopped", f"{toll.stops}", None
-    yield "hit as heirs", f"{toll.heirs}, just when they had been given another's table", None
+    yield "taking over", f"{toll.heirs} of these had just taken over a table", None
     yield (
         "recoveries",
         f"{len(toll.recoveries)}, and {toll.interrupted} killed again before their first step",

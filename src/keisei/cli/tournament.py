@@ -83,8 +83,8 @@ def ladder(
     entrants = load_players(directory, game.spec, temperature)
     if len(entrants) < 2:
         raise ConfigError(
-            f"a ladder has two checkpoints or more, and {directory.path} has {len(entrants)}; train on, or keep more "
-            f"of them (run.keep, run.milestone_every)"
+            f"a ladder has two checkpoints or more, and {directory.path} has {len(entrants)}; train it longer, or keep "
+            f"more of them (run.keep, run.milestone_every)"
         )
     plan = evaluation.MatchPlan(game.name, game.options, games, seed, opening_plies)
     with _progress(plan, game, sum(min(back, rung) for rung in range(len(entrants)))) as shown:
@@ -104,7 +104,7 @@ def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tu
     runs = [text for text in texts if text.partition(":")[0] not in kinds]
     if not runs:
         raise ConfigError(
-            f"a run tells which game is played, and there is none among {', '.join(texts)}; add one"
+            f"the game is that of the first run, and there is no run among {', '.join(texts)}; add one"
         )
     game = game_of(runs[0], root)
     if len(texts) > 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from keisei.cli.waiting import be_silent
 from keisei.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ def train(
     """Train by self-play. Ctrl-C saves and ends within seconds, and the same command continues from there."""
     from keisei.training.api import length_overrides, plan_run
 
+    if quiet:
+        be_silent()
     if restart and overwrite:
-        raise ConfigError("--restart keeps the old run and --overwrite deletes it; say one of them")
+        raise ConfigError("--restart keeps the old run and --overwrite deletes it; give only one of them")
     plan = plan_run(
         target,
         overrides=[*(set_ or []), *length_overrides(steps, minutes)],

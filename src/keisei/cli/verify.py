@@ -63,8 +63,7 @@ def verify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Compare what workers collect: inline, in threads and in processes, one or several, and while they come and go.
-    Exit code 1 if it differs.
+    """Check that all backends and all numbers of workers collect the same experience. Exit code 1 if it differs.
 
     With --training, compare the final weights, also of runs that are stopped and resumed, and of runs whose workers
     or trainer are killed.
@@ -110,7 +109,7 @@ def _refuse(ctx: typer.Context, options: Iterable[str], when: str) -> None:
     """Refuses options that would have no effect."""
     given = [name for name in options if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
     if given:
-        raise ConfigError(f"--{given[0]} means nothing {when}; leave it out")
+        raise ConfigError(f"--{given[0]} has no effect {when}; leave it out")
 
 
 def _verify_collection(settings: VerifySettings, as_json: bool) -> bool:
@@ -186,7 +185,7 @@ def _disturbance(run: Run, toll: Toll) -> str:
     """What happened to the workers of a run."""
     return (
         f"{run.name}: in processes, of which {toll.kills} were killed and {toll.stops} stopped, "
-        f"{toll.heirs} of them just when they had been given another's table; {run.restarts} restarts"
+        f"{toll.heirs} of them just after they took over a table; {run.restarts} restarts"
     )
 
 
@@ -195,8 +194,7 @@ def _print_training(report: TrainingReport) -> None:
     for run in report.runs:
         times = str(run.times) if run.times else ""
         numbers = (run.workers, times, str(run.updates), f"{run.transitions:,}", f"{run.seconds:.1f}")
-        digest = run.digest[:SHOWN_DIGITS]
-        table.add_row(run.name, *numbers, _digest(digest, run.title in report.differences))
+        table.add_row(run.name, *numbers, _digest(run.digest, run.title in report.differences))
     console = Console(highlight=False)
     console.print(table)
     first = report.runs[0].title
@@ -214,7 +212,7 @@ def _table(what: str, *numbers: str) -> Table:
 
 
 def _digest(digest: str, differs: bool) -> Text:
-    return Text(digest, style="bold red" if differs else "green")
+    return Text(digest[:SHOWN_DIGITS], style="bold red" if differs else "green")
 
 
 def _verdict(differences: Sequence[str]) -> Text:

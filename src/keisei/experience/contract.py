@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from keisei.experience.collected import CollectedSlab, Leases, LentSlab
@@ -34,6 +34,10 @@ class Buffer(Protocol[View_co]):
 
     def view(self) -> View_co:
         """Gives the experience to learn from. It does not change while collection continues."""
+        ...
+
+    def numbers(self) -> Mapping[str, float]:
+        """Gives its numbers for the metrics of an update, under the names of ``runs.metric_names``."""
         ...
 
     def state(self) -> State:

@@ -25,6 +25,7 @@ from keisei.experience.slab import slab_layout
 from keisei.experience.steps_due import StepsDue
 from keisei.games.contract import FloatArray, GameSpec
 from keisei.machine.memory import free_memory
+from keisei.runs import metric_names as tags
 
 if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
     from keisei.runs.checkpoint import State
@@ -136,6 +137,14 @@ class ReplayBuffer:
     def due(self) -> int:
         """Gives the gradient steps that are due since the last experience was taken."""
         return self._due.steps() if len(self) else 0
+
+    def numbers(self) -> Mapping[str, float]:
+        return {
+            tags.REPLAYED: len(self),
+            tags.CARRIED: self.waiting,
+            tags.DROPPED_CARRIES: sum(self.dropped.values()),
+            tags.LATE_PRIORITIES: self.late_priorities,
+        }
 
     def view(self) -> BufferView:
         return BufferView(self)

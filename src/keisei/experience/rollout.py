@@ -23,6 +23,7 @@ from keisei.experience.contract import Lend
 from keisei.experience.judging import Judge, judge_slab
 from keisei.games.contract import Array, ByteArray, FloatArray, GameSpec, IntArray
 from keisei.games.randomness import keyed_word
+from keisei.runs.metric_names import CARRIED, DROPPED_CARRIES
 
 if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
     from keisei.runs.checkpoint import State
@@ -156,6 +157,9 @@ class ExperienceBuffer:
     def view(self) -> RolloutView:
         """Gives the experience that was taken last."""
         return self._view
+
+    def numbers(self) -> Mapping[str, float]:
+        return {CARRIED: self.carried, DROPPED_CARRIES: sum(self.dropped_carries.values())}
 
     def state(self) -> State:
         """Gives the waiting decisions. Taken experience is not included, since it is learned before a checkpoint."""

@@ -1,6 +1,7 @@
 """What is played: the contract, the games that come with Keisei, and ways to bring more."""
 
-from keisei.games.check import check_game
+from typing import TYPE_CHECKING, Any
+
 from keisei.games.contract import FinalRows, Game, GameFactory, GameSpec, ObservationSpec, Rows, Step
 from keisei.games.heuristic import HasHeuristic
 from keisei.games.lookahead import LooksAhead
@@ -8,6 +9,9 @@ from keisei.games.pictures import ShowsText
 from keisei.games.records import RecordedGame, RecordFormat
 from keisei.games.registry import game_factory, make_game, register_game, registered_games
 from keisei.games.single import Outcome, SingleGame, batched
+
+if TYPE_CHECKING:
+    from keisei.games.check import check_game
 
 __all__ = [
     "FinalRows",
@@ -31,3 +35,12 @@ __all__ = [
     "register_game",
     "registered_games",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``check_game`` is for those who write games, so it is imported when it is first used."""
+    if name == "check_game":
+        from keisei.games.check import check_game
+
+        return check_game
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

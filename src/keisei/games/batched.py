@@ -126,7 +126,7 @@ class SingleGameBatch:
             raise  # it says what to do
         except Exception as error:
             raise GameError(
-                f"{self._spec.name} cannot be copied, so nobody can look ahead in it: {error}; write copy() in "
+                f"{self._spec.name} cannot be copied, so players cannot look ahead in it: {error}; write copy() in "
                 f"{self._single.__name__}"
             ) from error
 
@@ -315,7 +315,7 @@ class SingleGameBatch:
         """Plays a game's actions again. Its randomness is keyed, so the result is the same."""
         if len(state) % self._action_type.itemsize:
             raise SavedStateError(
-                f"saved actions of {self._spec.name} take {len(state)} bytes, which is no whole number"
+                f"saved actions of {self._spec.name} take {len(state)} bytes, which is not a whole number of actions"
             )
         actions = np.frombuffer(state, self._action_type).tolist()
         rewards = np.zeros(self._spec.seats, np.float32)
@@ -327,7 +327,7 @@ class SingleGameBatch:
             if len(now) < len(seats) or not self._are_legal(slot.game, seats, now):
                 raise SavedStateError(f"saved state holds a move that {self._spec.name} does not allow")
             if self._advance(slot, now, rewards) is not None:
-                raise SavedStateError(f"saved state plays on after a game of {self._spec.name} has ended")
+                raise SavedStateError(f"saved state continues after a game of {self._spec.name} has ended")
         if at != len(actions):
             raise SavedStateError(f"saved state holds {len(actions) - at} moves too many")
 
@@ -354,7 +354,7 @@ class SingleGameBatch:
         self._counts = [len(seats) for seats in acting]
         if min(self._counts) == 0:
             raise ContractError(
-                f"nobody acts in a game of {self._spec.name} that continues; outcome() must end it"
+                f"no seat acts in a game of {self._spec.name} that continues; outcome() must end it"
             )
         if max(self._counts) > 1 and not self._spec.simultaneous:
             raise ContractError(f"several seats of {self._spec.name} act at once; set simultaneous = True")

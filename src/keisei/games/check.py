@@ -466,7 +466,7 @@ def _check_damaged_states(subject: _Subject) -> None:
         pass
     damaged = {
         "an empty state": b"",
-        "text that is no state": b"not a saved state",
+        "text that is not a state": b"not a saved state",
         "the state of a batch of another size": subject.make(batch=_BATCH + 1).save(),
         "a state with a byte too many": state + b"\0",
     }

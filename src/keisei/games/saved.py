@@ -48,7 +48,7 @@ def unwrap(blob: bytes, digest: bytes, game: str) -> bytes:
         )
     magic, version, made_by = _HEAD.unpack_from(blob)
     if magic != MAGIC:
-        raise SavedStateError(f"this is no saved state of a Keisei game: it starts with {magic!r}")
+        raise SavedStateError(f"this is not a saved state of a Keisei game: it starts with {magic!r}")
     if version != VERSION:
         raise SavedStateError(
             f"saved state has format {version}, this version of Keisei reads format {VERSION}"

@@ -167,7 +167,8 @@ class PPO:
                 f"without {', '.join(missing)}" if missing else f"with {updates!r} for its number of updates"
             )
             raise CheckpointError(
-                f"this is no state of a PPO learner: it comes {what}. Take a checkpoint of a run that learned by PPO"
+                f"this is not the state of a PPO learner: it comes {what}. Take a checkpoint of a run that learned by "
+                f"PPO"
             )
         load_model(self.network, state.tensors["model"])
         load_optimizer(self.optimizer, FlatState(state.tensors["optimizer"], document["optimizer"]))

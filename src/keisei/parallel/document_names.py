@@ -38,6 +38,8 @@ class _GivenParallel(ParallelConfig):
     """In Keisei: ``games``, with one table for each worker."""
     experience_batch_size: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
     """In Keisei: ``horizon`` times ``games``."""
+    worker_timeout: Annotated[float, Field(gt=0)] | None = None
+    """In Keisei: ``hang_timeout``."""
     max_game_length: Annotated[int, Field(ge=1)] | None = None
     """In Keisei: ``options.max_plies`` of the game."""
     worker_overrides: dict[int, TableOverride] = Field(default_factory=dict)
@@ -57,6 +59,7 @@ class _GivenParallel(ParallelConfig):
                 ("games_per_worker", "games"),
                 ("experience_batch_size", "horizon"),
                 ("worker_overrides", "table_overrides"),
+                ("worker_timeout", "hang_timeout"),
                 ("use_threads", "backend"),
             )
             if theirs in given and ours in given
@@ -77,6 +80,8 @@ class _GivenParallel(ParallelConfig):
             ours["games"] = self.games_per_worker
         if self.experience_batch_size is not None:
             ours["horizon"] = -(-self.experience_batch_size // ours.get("games", self.games))
+        if self.worker_timeout is not None:
+            ours["hang_timeout"] = self.worker_timeout
         if self.worker_overrides:
             ours["table_overrides"] = self.worker_overrides
         return parse_settings(ParallelConfig, ours, "parallel_config")

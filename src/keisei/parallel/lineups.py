@@ -11,7 +11,7 @@ from keisei.parallel.plan import LeaguePlan
 from keisei.parallel.shelf import MemberPlay, Shelf
 from keisei.parallel.tables import Table
 from keisei.parallel.weight_codec import Weights
-from keisei.policies.networks import ModelConfig
+from keisei.policies.model_config import ModelConfig
 from keisei.policies.seating import LEARNER, Lineup
 
 

@@ -37,7 +37,8 @@ from keisei.parallel.tables import Table, TableSnapshot
 from keisei.parallel.timeline import Timeline
 from keisei.parallel.workers import GONE, WORKING, Worker, WorkerState
 from keisei.policies.behaviour import Behaviour, PlaySettings
-from keisei.policies.networks import ActorCritic, ModelConfig, build_network
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.networks import ActorCritic, build_network
 
 logger = logging.getLogger(__name__)
 
@@ -210,7 +211,7 @@ class ParallelManager:
         added = [worker for worker in self.workers if worker.state is WorkerState.STOPPED][:count]
         most = len(self.workers) + count - len(added)
         if most > MAX_WORKERS:
-            raise ParallelError(f"a manager has room for {MAX_WORKERS} workers, and these would be {most}")
+            raise ParallelError(f"a manager has room for {MAX_WORKERS} workers, and this makes {most}")
         while len(added) < count:
             added.append(Worker(len(self.workers)))
             self.communicator.workers.append(added[-1])

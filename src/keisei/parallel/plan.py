@@ -11,7 +11,7 @@ from keisei.config import Settings
 from keisei.games.contract import FloatArray
 from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
 from keisei.policies.behaviour import PlaySettings, epsilon_of_games
-from keisei.policies.networks import ModelConfig
+from keisei.policies.model_config import ModelConfig
 from keisei.policies.seating import PolicyConfig, Seating
 
 MAX_IN_FLIGHT = 64

@@ -167,7 +167,7 @@ class Collector:
             if table.is_hopeless(self._config.max_failures):
                 raise TableFailedError(
                     f"a table {table.describe_failure()} ({table.describe_place()}): {table.last_error}. Look at it "
-                    f"with backend: inline, or call reset_workers, which begins its games anew"
+                    f"with backend: inline, or call reset_workers, which restarts its games"
                 ) from WorkerTraceback.of(table.last_traceback)
 
     def _progress(self) -> int:

@@ -44,7 +44,7 @@ class Stock:
         """Takes a slab and a slot that replace lost ones."""
         if not self._reserve:
             raise ParallelError(
-                "too many threads hang in their games, and all spare memory is lost to them; mend the game, or play "
+                "too many threads hang in their games, and all spare memory is lost to them; repair the game, or play "
                 "in processes (backend: process), which can be ended"
             )
         return self._reserve.pop(), self._free_slots.pop()

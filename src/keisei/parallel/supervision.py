@@ -96,7 +96,7 @@ class Supervisor:
         if not self._deliveries.is_whole(record):
             if worker.handle is not None:
                 worker.handle.kill()
-            self._bury(worker, Death("it handed in a slab whose checksum is wrong"))
+            self._bury(worker, Death("it delivered a slab with a wrong checksum"))
             return
         slab, table = self._arena.slab(record.slab), self._tables[record.table]
         if self._inference is not None:

@@ -103,7 +103,7 @@ class Table:
         without it. Such an order is played with the newest weights; every transition holds their version.
         """
         if self.dealt and worker != self.worker:
-            raise ParallelError(f"table {self.number} is in the hands of worker {self.worker}")
+            raise ParallelError(f"table {self.number} is played by worker {self.worker}")
         is_new_to_it = worker != self.worker
         sent = []
         for index in range(self.dealt, min(len(self.orders), self.dealt + most)):
@@ -138,7 +138,7 @@ class Table:
             record.epoch, record.sequence, record.slab,
         ):  # fmt: skip
             raise ParallelError(
-                f"worker {record.worker} handed in slab {record.sequence} of table {self.number}, but was to do {order}"
+                f"worker {record.worker} delivered slab {record.sequence} of table {self.number}, but was to do {order}"
             )
         self.orders.popleft()
         self.dealt -= 1

@@ -296,7 +296,7 @@ def _open(blob: bytes) -> tuple[_Header, bytes]:
         raise WeightsError(f"encoded weights have at least {_HEAD.size + _CRC.size} bytes, got {len(blob)}")
     magic, length = _HEAD.unpack_from(blob)
     if magic != MAGIC:
-        raise WeightsError(f"these are no encoded Keisei weights: they start with {magic!r}")
+        raise WeightsError(f"these are not encoded Keisei weights: they start with {magic!r}")
     (crc,) = _CRC.unpack_from(blob, len(blob) - _CRC.size)
     if crc != zlib.crc32(memoryview(blob)[: -_CRC.size]):
         raise WeightsError("encoded weights are damaged: the checksum does not fit; take another copy")

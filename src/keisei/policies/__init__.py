@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from keisei.policies.contract import Decision, Policy, Situation
     from keisei.policies.greedy_player import GreedyPlayer
     from keisei.policies.heuristic_player import HeuristicPlayer
-    from keisei.policies.networks import MLP, ActorCritic, ModelConfig, ResidualNet, build_network
+    from keisei.policies.model_config import ModelConfig
+    from keisei.policies.networks import MLP, ActorCritic, ResidualNet, build_network
     from keisei.policies.neural import NeuralPolicy
     from keisei.policies.random_policy import RandomPolicy
     from keisei.policies.registry import build_policy, named_player, seated_policies
@@ -49,7 +50,8 @@ _HOMES = {
     "contract": ("Decision", "Policy", "Situation"),
     "greedy_player": ("GreedyPlayer",),
     "heuristic_player": ("HeuristicPlayer",),
-    "networks": ("MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"),
+    "model_config": ("ModelConfig",),
+    "networks": ("MLP", "ActorCritic", "ResidualNet", "build_network"),
     "neural": ("NeuralPolicy",),
     "random_policy": ("RandomPolicy",),
     "registry": ("build_policy", "named_player", "seated_policies"),

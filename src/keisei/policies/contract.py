@@ -81,5 +81,14 @@ class Policy(Protocol):
         ...
 
 
+class TrainedPolicy(Policy, Protocol):
+    """A policy with learned weights. It also knows the probability of each action."""
+
+    def log_probabilities(self, observations: Array, legal: BoolArray) -> FloatArray:
+        """[n, num_actions]: the log-probability of each action before any temperature. Those of actions that are not
+        legal are finite, and so low that their probability is 0."""
+        ...
+
+
 def no_values(count: int) -> FloatArray:
     return np.zeros(count, np.float32)

@@ -19,7 +19,8 @@ from keisei.errors import PolicyError
 from keisei.games.contract import BoolArray, FloatArray, GameSpec, IntArray, ObservationSpec
 from keisei.native import core
 from keisei.policies.layers import initialise, linear
-from keisei.policies.networks import ActorCritic, ModelConfig, chosen_logits
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.networks import ActorCritic, chosen_logits
 from keisei.policies.sampling import legal_counts
 
 __all__ = ["GatherNet", "legal_actions"]

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from keisei.errors import CheckpointError, PolicyError
 from keisei.games.contract import GameSpec
-from keisei.policies.networks import ActorCritic, ModelConfig, build_network
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.neural import NeuralPolicy
 from keisei.runs.state_tensors import load_model, model_tensors
 

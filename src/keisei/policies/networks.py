@@ -9,56 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Generator, Tensor, nn
 
-from keisei.config import Settings, parse_settings
-from keisei.errors import ConfigError
+from keisei.config import parse_settings
 from keisei.games.contract import GameSpec, ObservationSpec
 from keisei.policies.layers import conv, excitation, initialise, last_layer, linear, norm
+from keisei.policies.model_config import BUILT_IN, ModelConfig, acts_on_planes, check_board, check_model
 
 __all__ = ["MLP", "ActorCritic", "ModelConfig", "ResidualNet", "build_network"]
-
-
-class ModelConfig(Settings):
-    """The learner's network."""
-
-    network: str = "auto"
-    """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), or your own
-    class as module:Class. ``auto`` takes slim for boards. It takes mlp for other observations, or if hidden_dim or
-    num_layers is set."""
-    hidden_dim: Annotated[int, Field(ge=1, le=65536)] = 512
-    """Width of each hidden layer of mlp and gather."""
-    num_layers: Annotated[int, Field(ge=1, le=64)] = 2
-    """Number of hidden layers of mlp and gather."""
-    channels: Annotated[int, Field(ge=1, le=4096)] = 32
-    """Channels of residual and slim."""
-    blocks: Annotated[int, Field(ge=1, le=256)] = 2
-    """Residual blocks of residual and slim, with two convolutions each."""
-    squeeze_excitation: bool = False
-    """Scale the channels of each residual block by a summary of the whole board (network residual)."""
-    policy_head: Literal["auto", "planes", "linear"] = "auto"
-    """How residual and slim compute their logits: as planes, for games in which action = kind · squares + square, or by
-    a linear layer, which fits any game. ``auto`` takes planes if the game says that they fit."""
-    input_dim: Annotated[int, Field(ge=1)] | None = None
-    """Numbers in one observation, all axes together. The game knows it, so it may be left out."""
-    action_dim: Annotated[int, Field(ge=1)] | None = None
-    """Number of actions. The game knows it, so it may be left out."""
-    outputs: Literal["auto", "policy", "q", "dueling"] = "auto"
-    """What the two heads mean: a policy and a value (policy), or the value of each action: directly (q), or as the
-    value of the position and the advantage of the action (dueling). ``auto`` takes what the learner needs."""
-    quantiles: Annotated[int, Field(ge=1, le=1024)] = 1
-    """With q and dueling: quantiles that describe the value of an action (Dabney and others, 2018). 1 is its mean."""
-
-    def resolved(self, spec: GameSpec) -> ModelConfig:
-        """The same settings, with names in place of ``auto``."""
-        is_mlp = len(spec.observation.shape) != 3 or self.model_fields_set & {"hidden_dim", "num_layers"}
-        network = ("mlp" if is_mlp else "slim") if self.network == "auto" else self.network
-        outputs = "policy" if self.outputs == "auto" else self.outputs
-        return self.model_copy(update={"network": network, "outputs": outputs})
 
 
 class ActorCritic(nn.Module):
@@ -141,11 +102,7 @@ class ResidualNet(ActorCritic):
 
     def __init__(self, config: ModelConfig, spec: GameSpec) -> None:
         super().__init__(spec.observation)
-        if len(spec.observation.shape) != 3:
-            raise ConfigError(
-                f"network 'residual' needs observations of shape (planes, height, width); {spec.name} has "
-                f"{spec.observation.shape}, so take network 'mlp'"
-            )
+        check_board("residual", spec)
         planes, height, width = spec.observation.shape
         squares, channels = height * width, config.channels
         self.stem = nn.Sequential(conv(planes, channels, 3), norm(channels), nn.ReLU(inplace=True))
@@ -174,7 +131,7 @@ class ResidualNet(ActorCritic):
 def policy_head(config: ModelConfig, spec: GameSpec, channels: int) -> nn.Sequential:
     """Makes the layers from features [n, channels, height, width] to logits [n, actions]."""
     squares = spec.observation.size // spec.observation.shape[0]
-    if _acts_on_planes(config, spec):
+    if acts_on_planes(config, spec):
         # Flattened, the planes have the order of the actions: [kind, file, rank].
         return nn.Sequential(conv(channels, spec.num_actions // squares, 1), nn.Flatten())
     return nn.Sequential(nn.Flatten(), linear(channels * squares, spec.num_actions))
@@ -207,12 +164,12 @@ def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed:
     if not isinstance(config, ModelConfig):
         config = parse_settings(ModelConfig, config, "model_config")
     config = config.resolved(spec)
-    _check_sizes(config, spec)
+    check_model(config, spec)
     if config.outputs == "policy":
         return _build(config, spec, seed)
     q_network = import_module("keisei.policies.q_network")
     body = _build(*widened(config, spec), seed)
-    if config.network in _BUILT_IN and seed is not None:
+    if config.network in BUILT_IN and seed is not None:
         _begin_near_zero(body)
     network: ActorCritic = q_network.QNetwork(body, config, spec)
     return network
@@ -221,7 +178,7 @@ def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed:
 def widened(config: ModelConfig, spec: GameSpec) -> tuple[ModelConfig, GameSpec]:
     """Gives settings and spec of the network in a Q network. It has an output for each quantile of each action, in
     the order [quantile, action]."""
-    head = "planes" if len(spec.observation.shape) == 3 and _acts_on_planes(config, spec) else "linear"
+    head = "planes" if len(spec.observation.shape) == 3 and acts_on_planes(config, spec) else "linear"
     return (
         config.model_copy(update={"outputs": "policy", "policy_head": head}),
         replace(spec, num_actions=config.quantiles * spec.num_actions),
@@ -237,52 +194,14 @@ def _begin_near_zero(body: ActorCritic) -> None:
 
 
 def _build(config: ModelConfig, spec: GameSpec, seed: int | None) -> ActorCritic:
-    if config.network in _BUILT_IN:
-        network = _network_class(_BUILT_IN[config.network])(config, spec)  # type: ignore[call-arg, arg-type]
+    if config.network in BUILT_IN:
+        network = _network_class(BUILT_IN[config.network])(config, spec)  # type: ignore[call-arg, arg-type]
         if seed is not None:
             network.initialise(torch.Generator().manual_seed(seed))
         return network
-    if ":" not in config.network:
-        raise ConfigError(
-            f"network = {config.network!r}: must be {', '.join(_BUILT_IN)}, or a class of your own as 'module:Class'"
-        )
     from keisei.policies.own_network import build_own_network
 
     return build_own_network(config, spec, seed or 0)
-
-
-_BUILT_IN = {
-    "mlp": f"{__name__}:MLP",
-    "gather": "keisei.policies.gather_network:GatherNet",
-    "residual": f"{__name__}:ResidualNet",
-    "slim": "keisei.policies.slim_network:SlimNet",
-}
-
-
-def _acts_on_planes(config: ModelConfig, spec: GameSpec) -> bool:
-    squares = spec.observation.size // spec.observation.shape[0]
-    if config.policy_head == "auto":
-        return spec.num_actions == squares or spec.plane_actions
-    if config.policy_head == "planes" and spec.num_actions % squares:
-        raise ConfigError(
-            f"policy_head 'planes' needs a whole number of actions for each of the {squares} squares; "
-            f"{spec.name} has {spec.num_actions} actions, so take 'linear'"
-        )
-    return config.policy_head == "planes"
-
-
-def _check_sizes(config: ModelConfig, spec: GameSpec) -> None:
-    problems = []
-    if config.input_dim not in (None, spec.observation.size):
-        shape = " x ".join(map(str, spec.observation.shape))
-        problems.append(
-            f"input_dim = {config.input_dim}: an observation of {spec.name} has {spec.observation.size} "
-            f"numbers ({shape})"
-        )
-    if config.action_dim not in (None, spec.num_actions):
-        problems.append(f"action_dim = {config.action_dim}: {spec.name} has {spec.num_actions} actions")
-    if problems:
-        raise ConfigError("\n  ".join(["model_config does not fit the game:", *problems, "leave them out"]))
 
 
 def _network_class(path: str) -> type[ActorCritic]:

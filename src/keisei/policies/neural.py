@@ -15,7 +15,7 @@ from keisei.policies.contract import Decision, Situation
 from keisei.policies.finite import blame_observations
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
-from keisei.policies.sampling import as_tensor, check_exploration, sample
+from keisei.policies.sampling import as_tensor, check_exploration, masked_log_softmax, sample
 
 __all__ = ["NeuralPolicy", "row_uniforms"]
 
@@ -75,6 +75,10 @@ class NeuralPolicy:
                 "to an earlier checkpoint or lower the learning rate"
             )
         return values
+
+    def log_probabilities(self, observations: Array, legal: BoolArray) -> FloatArray:
+        logits = self._forward(observations)[0].to("cpu", torch.float32)
+        return _as_array(masked_log_softmax(logits, as_tensor(legal)))
 
     def _forward(self, observations: Array, actions: IntArray | None = None) -> tuple[Tensor, Tensor]:
         """Gives the logits of these actions (of all by default), and values."""

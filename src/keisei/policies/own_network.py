@@ -14,7 +14,8 @@ from torch import Tensor
 from keisei.errors import ConfigError, KeiseiError, in_one_line
 from keisei.games.contract import GameSpec
 from keisei.games.importing import import_object
-from keisei.policies.networks import ActorCritic, ModelConfig
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.networks import ActorCritic
 
 _CONSTRUCTOR = "its constructor takes (config, spec) and begins with super().__init__(spec.observation)"
 _EXAMPLE = "docs/policies.md and examples/own_network.py show how"

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from keisei.games.contract import GameSpec
-from keisei.policies.networks import ActorCritic, ModelConfig
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.networks import ActorCritic
 
 __all__ = ["QNetwork", "best_actions"]
 

@@ -42,7 +42,7 @@ def build_policy(
         near = did_you_mean(config.policy, names)
         raise ConfigError(f"no policy is named {config.policy!r}{near}. Known policies: {', '.join(names)}")
     if network is None:
-        raise ConfigError("the policy 'learner' plays with a network; hand one to build_policy")
+        raise ConfigError("the policy 'learner' plays with a network; pass one to build_policy")
     return NeuralPolicy(network, spec, config.temperature, config.epsilon)
 
 

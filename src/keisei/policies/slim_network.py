@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor, nn
 
-from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec
 from keisei.policies.layers import conv, fill, initialise, linear
-from keisei.policies.networks import ActorCritic, ModelConfig, policy_head
+from keisei.policies.model_config import ModelConfig, check_board
+from keisei.policies.networks import ActorCritic, policy_head
 
 __all__ = ["SlimNet"]
 
@@ -27,14 +27,10 @@ class SlimNet(ActorCritic):
 
     def __init__(self, config: ModelConfig, spec: GameSpec) -> None:
         super().__init__(spec.observation)
-        shape, channels = spec.observation.shape, config.channels
-        if len(shape) != 3:
-            raise ConfigError(
-                f"network 'slim' needs observations of shape (planes, height, width); {spec.name} has {shape}, so "
-                f"take network 'mlp'"
-            )
+        check_board("slim", spec)
+        channels = config.channels
         flat = sorted(spec.observation.flat)
-        boards = [plane for plane in range(shape[0]) if plane not in flat]
+        boards = [plane for plane in range(spec.observation.shape[0]) if plane not in flat]
         self._boards, self._flat = _indices(boards), _indices(flat)
         self.stem = conv(len(boards), channels, 1)
         self.context = linear(len(flat), channels) if flat else None

@@ -27,7 +27,8 @@ from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.self_play_worker import SelfPlayWorker
 from keisei.policies.behaviour import Behaviour
-from keisei.policies.networks import ActorCritic, ModelConfig
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.networks import ActorCritic
 from keisei.proving.disturbance import Disturber, Toll
 from keisei.training.events import Counters
 from keisei.training.league.assembly import Assembly, assemble

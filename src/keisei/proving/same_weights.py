@@ -24,7 +24,7 @@ from keisei.games.registry import DEFAULT_GAME
 from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.parallel_manager import ParallelManager
-from keisei.policies.networks import ModelConfig
+from keisei.policies.model_config import ModelConfig
 from keisei.proving.disturbance import Disturber
 from keisei.proving.same_experience import BACKENDS, QUICK_LEAGUE, Backend, Observer
 from keisei.runs.directory import RunDirectory
@@ -121,8 +121,8 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
     since these do not change the weights."""
     if config.asynchronous or config.parallel.scaling == "auto":
         raise ConfigError(
-            f"parallel.mode = {config.parallel.mode}, parallel.scaling = {config.parallel.scaling}: only with mode "
-            f"sync and scaling fixed does a run come to the same weights twice; set them so"
+            f"parallel.mode = {config.parallel.mode}, parallel.scaling = {config.parallel.scaling}: a run gives the "
+            f"same weights again only with mode sync and scaling fixed; set both"
         )
     run = config.run.model_copy(
         update={
@@ -288,7 +288,9 @@ def _killed(run: RunDirectory, seconds: float) -> bool:
         process.join()
         ours.close()
     if process.exitcode not in (0, -signal.SIGKILL):
-        raise RunError(f"training in a process of its own ended with exit code {process.exitcode}, unasked")
+        raise RunError(
+            f"training in a process of its own ended unexpectedly, with exit code {process.exitcode}"
+        )
     return bool(process.exitcode)
 
 

@@ -113,7 +113,7 @@ class CheckpointArchive:
         self._check_writable()
         if path.name not in {known.name for known in self.paths()}:
             raise CheckpointError(
-                f"{path} is no checkpoint in {self.directory}; mark one that was saved there"
+                f"{path} is not a checkpoint in {self.directory}; mark one that was saved there"
             )
         try:
             replace_link(self.directory / "best", path.name)

@@ -161,7 +161,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         )
     except (KeyError, AttributeError, TypeError, ValueError, SafetensorError) as error:
         raise CheckpointError(
-            f"{path} is no checkpoint of Keisei, though its checksums are right: {error!r}"
+            f"{path} is not a checkpoint of Keisei, though its checksums are right: {error!r}"
         ) from error
 
 
@@ -237,7 +237,7 @@ def _verified_manifest(path: Path) -> dict[str, Json]:
         whole = content == _sealed(rest)
     except (ValueError, AttributeError, RecursionError) as error:
         raise CheckpointError(
-            f"{path} is damaged: it is no JSON table; take an earlier checkpoint"
+            f"{path} is damaged: it is not a JSON table; take an earlier checkpoint"
         ) from error
     if not whole:
         raise CheckpointError(
@@ -260,7 +260,7 @@ def _files(path: Path, manifest: Mapping[str, Json]) -> dict[str, Mapping[str, J
     for name, entry in files.items():
         stem, _, suffix = name.partition(".")
         if not _GROUP.fullmatch(stem) or suffix != "safetensors" or not isinstance(entry, dict):
-            raise CheckpointError(f"{path / MANIFEST} lists {name!r}, which is no file of a checkpoint")
+            raise CheckpointError(f"{path / MANIFEST} lists {name!r}, which is not a file of a checkpoint")
     return files
 
 

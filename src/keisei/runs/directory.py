@@ -27,14 +27,16 @@ from datetime import UTC, datetime
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from keisei.config import Settings
 from keisei.errors import RunError, RunExistsError
 from keisei.runs.durable_files import file_errors, overwrite_file, replace_file, sync_directory, write_new
 from keisei.runs.lock import RunLock, lock_owner
+
+if TYPE_CHECKING:  # pydantic takes a tenth of a second to import, and reading a run does not need it
+    from keisei.config import Settings
 
 CONFIG = "config.yaml"
 STATE = "state.json"
@@ -92,7 +94,7 @@ class RunDirectory:
         if not (path / CONFIG).is_file():
             near = [run.name for run in list_runs(path.parent)]
             known = f"; the runs in {path.parent} are {', '.join(near)}" if near else ""
-            raise RunError(f"{path} is no run: it has no {CONFIG}{known}")
+            raise RunError(f"{path} is not a run: it has no {CONFIG}{known}")
         return cls(path)
 
     @property
@@ -134,7 +136,7 @@ class RunDirectory:
             config = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise RunError(
-                f"{path} cannot be read: {error}. Mend it by hand, or restore it from a copy"
+                f"{path} cannot be read: {error}. Repair it by hand, or restore it from a copy"
             ) from error
         if not isinstance(config, dict):
             raise RunError(f"{path} must hold a table of settings, got {config!r}")
@@ -263,7 +265,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _plain(config: Mapping[str, Any] | Settings) -> dict[str, Any]:
-    return config.model_dump(mode="json") if isinstance(config, Settings) else dict(config)
+    return dict(config) if isinstance(config, Mapping) else config.model_dump(mode="json")
 
 
 def _config_text(config: Mapping[str, Any] | Settings) -> bytes:
@@ -294,7 +296,9 @@ def _check_way(path: Path, existing: Existing) -> None:
     if not path.exists() or (path.is_dir() and not os.listdir(path)):
         return
     if not _is_run(path):
-        raise RunError(f"{path} is there and is no run of Keisei, so it is left alone; choose another --name")
+        raise RunError(
+            f"{path} exists and is not a run of Keisei, so it is left alone; choose another --name"
+        )
     if existing == "refuse":
         raise _exists(path)
 

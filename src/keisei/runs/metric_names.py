@@ -18,7 +18,16 @@ def _named(name: str, meaning: str) -> str:
 
 GAME_LENGTH = _named("rollout/ep_len_mean", "plies of a game")
 GAME_REWARD = _named("rollout/ep_rew_mean", "reward of a game, for the seat that moves first")
+CARRIED = _named("rollout/carried", "decisions that wait for their outcome until a later update")
+DROPPED_CARRIES = _named(
+    "rollout/dropped_carries",
+    "such decisions that were dropped so far, since their outcome will never be known",
+)
 
+REPLAYED = _named("rollout/replayed", "decisions in the replay that may be drawn")
+LATE_PRIORITIES = _named(
+    "rollout/late_priorities", "priorities that came after their decision was overwritten, so far"
+)
 EPSILON = _named("rollout/exploration_rate", "share of random decisions")
 
 LOSS = _named("train/loss", "the sum that is minimised")
@@ -67,8 +76,14 @@ EVALUATION = "evaluation/"
 """The prefix of match scores; the opponent's name follows."""
 RETURN = "return/"
 """The prefix of mean returns, in matches that are judged by returns; the opponent's name follows."""
+_OWNER = "agent-"
 
 
 def of_owner(name: str, owner: int) -> str:
     """Gives the name of a metric for one of several owners: ``train/loss`` of owner 2 is ``agent-2/loss``."""
-    return f"agent-{owner}/{name.removeprefix('train/')}"
+    return f"{_OWNER}{owner}/{name.removeprefix('train/')}"
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name belongs to Keisei, so callbacks may not use it."""
+    return name in TAGS or name.startswith((EVALUATION, _OWNER))

@@ -18,7 +18,7 @@ from keisei.errors import RunDatabaseError, RunError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.log import RunLog, line_of
-from keisei.runs.metric_names import LOSS
+from keisei.runs.metric_names import LOSS, is_reserved
 from keisei.runs.tensorboard_events import EventFile
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ BACKLOG = 1000
 """The most updates that are kept for a sink that cannot be written."""
 
 _TAG = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.:-]+)+")
+"""Section and name. Only a name may have a colon, as in ``search:2``."""
 
 
 @dataclass(frozen=True)
@@ -149,12 +150,14 @@ class MetricsWriter:
             _Place("log.jsonl", LogSink(log)),
         ]
 
-    def write(self, update: int, step: int, values: Mapping[str, SupportsFloat]) -> None:
-        """Writes the numbers of one update. ``step`` counts transitions, and is the x-axis of every curve."""
+    def write(self, update: int, step: int, values: Mapping[str, SupportsFloat]) -> UpdateMetrics:
+        """Writes numbers of one update, and returns what was written. ``step`` counts transitions, and is the x-axis
+        of every curve."""
         numbers = {_checked_tag(name): _number(name, value) for name, value in values.items()}
         record = UpdateMetrics(update, step, time.time(), numbers)
         for place in self._places:
             place.offer(record)
+        return record
 
     @property
     def problems(self) -> dict[str, str]:
@@ -176,14 +179,29 @@ class MetricsWriter:
                 logger.warning("%d updates are missing from %s: %s", lost, place.name, place.problem)
 
 
+def own_number(name: str, value: SupportsFloat) -> float:
+    """Checks a number that is not one of Keisei's own, and its name."""
+    _checked_tag(name)
+    if is_reserved(name):
+        raise RunError(
+            f"{name!r} is the name of a number of Keisei itself; take another, such as mine/{name.rpartition('/')[2]}"
+        )
+    return _number(name, value)
+
+
 def _checked_tag(name: str) -> str:
-    if not _TAG.fullmatch(name):
-        raise RunError(f"{name!r} cannot name a metric: write it as section/name, such as {LOSS}")
+    if not isinstance(name, str) or not _TAG.fullmatch(name):
+        raise RunError(
+            f"{name!r} cannot name a metric: write it as section/name, such as {LOSS}, with letters, digits, '_', '-', "
+            f"'.' and ':'"
+        )
     return name
 
 
 def _number(name: str, value: SupportsFloat) -> float:
+    if hasattr(value, "detach"):
+        value = value.detach()  # a tensor that has a gradient is a number too
     try:
         return float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise RunError(f"metric {name} is {value!r}; a metric is one number") from error

@@ -78,7 +78,7 @@ def load_optimizer(optimizer: Optimizer, flat: FlatState) -> None:
     state = unflatten(flat)
     if not isinstance(state, dict) or not {"state", "param_groups"} <= state.keys():
         raise CheckpointError(
-            f"this is no state of an optimiser: it has {_keys(state)}, not state and param_groups"
+            f"this is not the state of an optimiser: it has {_keys(state)}, not state and param_groups"
         )
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for index, entries in state["state"].items():
@@ -167,4 +167,4 @@ def _value(document: Json, tensors: Mapping[str, Tensor]) -> object:
             return {key: _value(item, tensors) for key, item in content}
     except (TypeError, ValueError, KeyError) as error:
         raise CheckpointError(f"{document!r} does not describe a state: {error!r}") from error
-    raise CheckpointError(f"{kind!r} is no kind of value in a saved state; it was not written by Keisei")
+    raise CheckpointError(f"{kind!r} is not a kind of value in a saved state; it was not written by Keisei")

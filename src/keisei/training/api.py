@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from keisei.config import parse_settings
 from keisei.errors import RunError
@@ -14,8 +14,6 @@ from keisei.runs.directory import Existing as ExistingOnDisk
 from keisei.training.callbacks import Callback
 from keisei.training.changes import Change, check_same, differences, shown
 from keisei.training.interruption import Interruption
-from keisei.training.league.fixed_members import check_members
-from keisei.training.opponents import check_opponents
 from keisei.training.presets import (
     Source,
     find_source,
@@ -25,7 +23,9 @@ from keisei.training.presets import (
     run_source,
 )
 from keisei.training.settings import TrainConfig
-from keisei.training.trainer import Trainer, TrainResult
+
+if TYPE_CHECKING:
+    from keisei.training.trainer import Trainer, TrainResult
 
 __all__ = ["Plan", "plan_run", "train"]
 
@@ -50,6 +50,8 @@ class Plan:
     def trainer(
         self, callbacks: Sequence[Callback] = (), interruption: Interruption | None = None
     ) -> Trainer:
+        from keisei.training.trainer import Trainer  # it imports torch, so only when the settings are right
+
         return Trainer(self.run, self.config, callbacks, interruption, new=self.new, notes=self.notes)
 
 
@@ -112,9 +114,15 @@ def plan_run(
     return _create(source, overrides, root, path.name)
 
 
-def _check_members(config: TrainConfig, root: Path) -> None:
-    """Checks the members of the league before a new run is written."""
-    check_members(config.league, config.env.make(batch=1, seed=0).spec, root)
+def _check_others(config: TrainConfig, root: Path, *, is_new: bool) -> None:
+    """Checks all opponents before anything is written: those of evaluations, and the league of a new run."""
+    # These import torch, so only when the settings are right.
+    from keisei.training.league.fixed_members import check_members
+    from keisei.training.opponents import check_opponents
+
+    check_opponents(config, root)
+    if is_new:
+        check_members(config.league, config.env.make(batch=1, seed=0).spec, root)
 
 
 def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | None, root: Path) -> Source:
@@ -143,8 +151,7 @@ def _create(
     source: Source, overrides: Sequence[str], root: Path, name: str, existing: ExistingOnDisk = "refuse"
 ) -> Plan:
     config = source.config(overrides).resolved()
-    check_opponents(config, root)
-    _check_members(config, root)
+    _check_others(config, root, is_new=True)
     new = NewRun.create(root, name, config, existing)
     return Plan(new.run, config, new)
 
@@ -152,7 +159,7 @@ def _create(
 def _resume(run: RunDirectory, source: Source, overrides: Sequence[str]) -> Plan:
     """Resumes a run. The trainer checks what has changed, and keeps it when all parts are started."""
     config, unlike = _resumed(run, source, overrides)
-    check_opponents(config, run.path.parent)
+    _check_others(config, run.path.parent, is_new=False)
     listed = ", ".join(f"{change.setting} {shown(change.old)} ({shown(change.new)})" for change in unlike)
     note = f"the run keeps its own settings; the preset has others (in brackets): {listed}"
     return Plan(run, config, notes=(note,) if unlike else ())

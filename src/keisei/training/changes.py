@@ -11,16 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from keisei.errors import RunSettingsError
 from keisei.parallel.config import PLACEMENT
-from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.directory import CONFIG, RunDirectory, config_digest
 from keisei.training.presets import run_config
 from keisei.training.settings import LENGTH, TrainConfig
+
+if TYPE_CHECKING:  # a checkpoint is made of tensors, and torch takes a second to import
+    from keisei.runs.checkpoint import Checkpoint
 
 __all__ = ["RULES", "Change", "Rule", "check_changes", "check_same", "differences", "rule_of", "way_back"]
 

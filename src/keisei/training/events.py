@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from keisei.learners.contract import Report
@@ -132,6 +132,8 @@ class Update:
     prepare_seconds: float = 0.0
     """Time to compute advantages and to merge slabs."""
     publish_seconds: float = 0.0
+    buffer: Mapping[str, float] = field(default_factory=dict)
+    """The numbers of the buffer, by name."""
 
     @property
     def transitions_per_second(self) -> float:
@@ -145,6 +147,7 @@ class Update:
         values = {
             **self.report.numbers,
             **dict(self._numbers_of_owners()),
+            **self.buffer,
             **self._numbers_of_the_run(),
             **self._numbers_of_games(),
             **self._numbers_of_the_league(),

@@ -11,7 +11,7 @@ from keisei.experience.replay_config import ReplaySettings
 from keisei.learners.dqn_config import DQNConfig
 from keisei.learners.ppo_config import PPOConfig
 from keisei.parallel.config import ParallelConfig
-from keisei.policies.networks import ModelConfig
+from keisei.policies.model_config import ModelConfig
 
 __all__ = ["LearnerSettings", "PoolSettings", "SelfPlaySettings"]
 

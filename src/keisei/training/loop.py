@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,6 +130,7 @@ def told(
     collection: CollectionSummary,
     report: Report,
     laps: Laps,
+    buffer: Mapping[str, float],
 ) -> Update:
     """Makes the event of one update."""
     counters = counted(before, games, collection, seconds)
@@ -142,6 +143,7 @@ def told(
         learn_seconds=sum(laps.seconds.values()),
         prepare_seconds=laps.seconds.get("prepare", 0.0),
         publish_seconds=laps.seconds.get("publish", 0.0),
+        buffer=buffer,
     )
 
 

@@ -23,8 +23,9 @@ from keisei.errors import CheckpointError, ConfigError, RunError
 from keisei.evaluation.matches import Player, Resolver
 from keisei.games.contract import GameSpec
 from keisei.games.options import did_you_mean
-from keisei.policies.contract import Policy
-from keisei.policies.networks import ActorCritic, ModelConfig
+from keisei.policies.contract import Policy, TrainedPolicy
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.registry import PLAYERS, named_player
 from keisei.runs.archive import CheckpointArchive, Found
@@ -46,6 +47,7 @@ __all__ = [
     "load_network",
     "load_player",
     "load_players",
+    "load_trained",
     "resolver",
 ]
 
@@ -98,9 +100,16 @@ def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float
     policy = named_player(text, spec)
     if policy is not None:
         return Player(text, policy)
+    return Player(*load_trained(text, spec, root, temperature))
+
+
+def load_trained(
+    text: str, spec: GameSpec, root: Path = RUNS, temperature: float | None = None
+) -> tuple[str, TrainedPolicy]:
+    """Loads the network that a text names, and gives its name and its policy."""
     run, which = _locate(text, root)
     found = _find(run, which)
-    return Player(f"{_shown(run, root)}@{_number(found.path)}", _policy(run, found, spec, temperature))
+    return f"{_shown(run, root)}@{_number(found.path)}", _policy(run, found, spec, temperature)
 
 
 def load_network(text: str, spec: GameSpec, root: Path = RUNS) -> RunNetwork:
@@ -189,7 +198,7 @@ def _number(path: Path) -> str:
     return f"{update}-{attempt}" if attempt else str(update)
 
 
-def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float | None) -> Policy:
+def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float | None) -> TrainedPolicy:
     config = run_config(run)
     trained = _game(config).spec
     if _seen(trained) != _seen(spec):

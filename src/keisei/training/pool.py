@@ -44,7 +44,7 @@ def pool(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
         after = counted(counters, games, collection, pace.clock() - began)
         parts.publisher.publish(parts.learner.behaviour(pace.progress(after)), report)
         laps.lap("publish")
-        yield told(counters, pace, after.seconds, games, collection, report, laps)
+        yield told(counters, pace, after.seconds, games, collection, report, laps, parts.buffer.numbers())
         counters = after
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from keisei.config import apply_overrides, parse_settings
 from keisei.errors import ConfigError
-from keisei.games.options import did_you_mean
 from keisei.runs.directory import CONFIG, RunDirectory, list_runs
-from keisei.training.settings import LENGTH, TrainConfig
+
+if TYPE_CHECKING:  # the names of presets need none of the settings
+    from keisei.training.settings import TrainConfig
 
 __all__ = ["Source", "find_source", "load_preset", "preset_names", "run_config", "run_source"]
 
@@ -36,11 +36,17 @@ class Source:
     """The purpose of a preset, in one line."""
 
     def config(self, overrides: Iterable[str] = ()) -> TrainConfig:
+        from keisei.config import apply_overrides, parse_settings
+        from keisei.training.settings import TrainConfig
+
         return parse_settings(TrainConfig, apply_overrides(self.settings, overrides), self.where)
 
     def written(self, overrides: Iterable[str] = ()) -> dict[str, dict[str, Any] | None]:
         """Gives the settings that are written here or overridden, without any other, and with values for ``auto``. A
         section that is written as null is None."""
+        from keisei.config import apply_overrides
+        from keisei.training.settings import LENGTH
+
         resolved = self.config(overrides).resolved().model_dump(mode="json")
         named = {
             section: [*(names or ())] for section, names in apply_overrides(self.settings, overrides).items()
@@ -54,6 +60,9 @@ class Source:
 
     def config_over(self, own: TrainConfig, overrides: Iterable[str] = ()) -> TrainConfig:
         """Gives the settings of a run (``own``), with what is written here in place of them."""
+        from keisei.config import parse_settings
+        from keisei.training.settings import TrainConfig
+
         merged = own.model_dump(mode="json")
         for section, settings in self.written(overrides).items():
             merged[section] = None if settings is None else {**(merged[section] or {}), **settings}
@@ -68,6 +77,8 @@ def preset_names() -> list[str]:
 
 def load_preset(name: str) -> Source:
     if name not in preset_names():
+        from keisei.games.options import did_you_mean
+
         raise ConfigError(
             f"no preset is named {name!r}{did_you_mean(name, preset_names())}. Presets: {', '.join(preset_names())}"
         )
@@ -88,6 +99,8 @@ def find_source(target: str, root: Path) -> Source:
         raise ConfigError(f"there is no file {target}; presets are {', '.join(preset_names())}")
     if target in preset_names():
         return load_preset(target)
+    from keisei.games.options import did_you_mean
+
     runs = [run.name for run in list_runs(root)]
     near = did_you_mean(target, [*preset_names(), *runs])
     raise ConfigError(

@@ -121,7 +121,7 @@ def profile(config: TrainConfig, watch: Callable[[Update], None] = lambda update
     """Trains with a resolved ``config`` for ``run.steps``, from new weights. Nothing is written, and nothing is
     left running."""
     if config.run.steps is None:
-        raise ConfigError("run.steps is null: a profile ends after a number of transitions; say how many")
+        raise ConfigError("run.steps is null: a profile ends after a number of transitions; set it")
     with single_threaded():
         began = time.monotonic()
         parts = connect(config)

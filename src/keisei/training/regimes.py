@@ -16,7 +16,7 @@ import torch
 from keisei.experience.contract import Buffer
 from keisei.games.contract import Game, GameSpec
 from keisei.learners.contract import Learner
-from keisei.policies.contract import Policy
+from keisei.policies.contract import Policy, TrainedPolicy
 from keisei.runs.checkpoint import Checkpoint
 from keisei.training.events import Counters, Update
 from keisei.training.loop import Pace, Parts
@@ -34,7 +34,7 @@ class Regime:
     build_learner: Callable[[TrainConfig, Game, torch.device], Learner[Any]]
     build_buffer: Callable[[TrainConfig, GameSpec, Learner[Any]], Buffer[Any]]
     loop: Callable[[Parts, Pace, Counters], Iterator[Update]]
-    saved_policy: Callable[[TrainConfig, Checkpoint, GameSpec, float], Policy]
+    saved_policy: Callable[[TrainConfig, Checkpoint, GameSpec, float], TrainedPolicy]
     """Makes the policy of a checkpoint, at a temperature."""
     current_policy: Callable[[Learner[Any], GameSpec, float], Policy]
     """Makes the policy that is being trained."""

@@ -40,7 +40,8 @@ def self_play(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
         laps.lap("learn")
         parts.publisher.publish(parts.learner.behaviour(progress), report)
         laps.lap("publish")
-        update = told(counters, pace, pace.clock() - began, games, collection, report, laps)
+        seconds, numbers = pace.clock() - began, parts.buffer.numbers()
+        update = told(counters, pace, seconds, games, collection, report, laps, numbers)
         counters = update.counters
         yield update
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,7 @@ from keisei.games.contract import GameSpec
 from keisei.learners.parts import fitting_parts
 from keisei.machine.cores import usable_cores
 from keisei.parallel.config import EnvConfig, ParallelConfig
-from keisei.policies.networks import ModelConfig
+from keisei.policies.model_config import ModelConfig
 from keisei.training.league.settings import LeagueSettings
 from keisei.training.learner_settings import LearnerSettings, SelfPlaySettings
 
@@ -86,6 +86,8 @@ BUSY_ENOUGH = 0.95
 class TrainConfig(Settings):
     """All settings of a run. ``keisei config PRESET`` prints them."""
 
+    elsewhere: ClassVar[Mapping[str, str]] = {"parallel.seed": "run.seed"}
+
     env: EnvConfig = EnvConfig()
     model: ModelConfig = ModelConfig()
     learner: LearnerSettings = SelfPlaySettings()
@@ -95,19 +97,11 @@ class TrainConfig(Settings):
     evaluation: EvaluationSettings = EvaluationSettings()
     run: RunSettings = RunSettings()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _names_one_seed(cls, given: Any) -> Any:
-        parallel = given.get("parallel") if isinstance(given, Mapping) else None
-        if isinstance(parallel, Mapping) and "seed" in parallel:
-            raise ValueError("parallel.seed: a run has one seed, and its place is run.seed; set that")
-        return given
-
     @model_validator(mode="after")
     def _fits_together(self) -> TrainConfig:
         if self.run.steps is None and self.run.minutes is None and self.run.episodes is None:
             raise ValueError(
-                "run.steps and run.minutes are both null, and so is run.episodes: say how long the run is to last"
+                "run.steps, run.minutes and run.episodes are all null: set one of them, so that the run has an end"
             )
         self.learner.outputs(self.model)
         self.learner.check(self.parallel, self.rollout)

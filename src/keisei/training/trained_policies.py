@@ -16,7 +16,9 @@ from keisei.training.settings import TrainConfig
 __all__ = ["current_policy", "saved_policy"]
 
 
-def saved_policy(config: TrainConfig, checkpoint: Checkpoint, spec: GameSpec, temperature: float) -> Policy:
+def saved_policy(
+    config: TrainConfig, checkpoint: Checkpoint, spec: GameSpec, temperature: float
+) -> NeuralPolicy:
     network = build_network(config.model, spec, seed=None)
     load_model(network, checkpoint.tensors.get("model", {}))
     return NeuralPolicy(network, spec, temperature)

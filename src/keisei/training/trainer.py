@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import SupportsFloat
 
 from torch import nn
 
@@ -23,7 +24,7 @@ from keisei.runs.database import RunDatabase
 from keisei.runs.directory import NewRun, RunDirectory, RunState
 from keisei.runs.durable_files import file_errors
 from keisei.runs.log import RunLog, RunLogHandler
-from keisei.runs.metrics import MetricsWriter
+from keisei.runs.metrics import MetricsWriter, own_number
 from keisei.runs.rows import ChangeRow
 from keisei.runs.snapshots import SnapshotStore
 from keisei.runs.state_tensors import weights_digest
@@ -93,6 +94,8 @@ class Trainer:
         self._evaluation: Evaluation | None = None
         self._last_update_seconds = math.inf
         self._failures: Mapping[int, str] = {}
+        self._logged: dict[str, float] = {}
+        self._ended = False
 
     def train(self) -> TrainResult:
         """Trains until the run is over or stopped. Nothing is left running, also after an error."""
@@ -101,9 +104,10 @@ class Trainer:
         except BaseException:
             self._undo_a_failed_start()
             raise
+        self._ended = True
         self._tell_the_end(Ended(outcome, self._counters))
         digest = weights_digest(self.parts.learner.state().tensors["model"])
-        return TrainResult(self.run, self._counters, outcome, digest, self._network, self._evaluation)
+        return TrainResult(self.run, self._counters, outcome, digest, self.network, self._evaluation)
 
     def _train(self) -> str:
         """Trains, and records the state of the run. Settings that it cannot change to are refused before anything is
@@ -149,8 +153,15 @@ class Trainer:
                 self._new.undo()
 
     @property
-    def _network(self) -> nn.Module:
+    def network(self) -> nn.Module:
+        """The network that is being trained."""
         return self.parts.learner.behaviour(1.0).network
+
+    def log(self, name: str, value: SupportsFloat) -> None:
+        """Takes a number from a callback. It is written with the current update."""
+        if self._ended:
+            raise RunError(f"{name} comes too late: the run has ended. Log it in on_update or on_evaluation")
+        self._logged[name] = own_number(name, value)
 
     @property
     def _seconds(self) -> float:
@@ -201,6 +212,8 @@ class Trainer:
         self._autosave = Autosave(store, settings, self._capture, self._on_checkpoint)
         if found is not None:
             self._autosave.resumed_from(self._counters.update, found.path)
+        for callback in self._callbacks:
+            callback.attach(self)
 
     def _keep_settings(self, changes: Sequence[Change]) -> None:
         """Keeps the settings of a run whose parts are all built and started. ``changes`` are told with the start."""
@@ -271,7 +284,7 @@ class Trainer:
             run=self.run.path,
             game=config.env.game,
             network=config.model.network,
-            parameters=sum(weight.numel() for weight in self._network.parameters()),
+            parameters=sum(weight.numel() for weight in self.network.parameters()),
             workers=config.parallel.workers,
             backend=config.parallel.backend,
             threads=int(config.run.learner_threads),
@@ -285,6 +298,7 @@ class Trainer:
             callback.on_start(started)
         for note in self._notes:
             self._tell(note)
+        self._write_logged()
         if idle := config.idle_hands():
             self._tell(idle)
         return started
@@ -314,14 +328,15 @@ class Trainer:
         """Does all work between two updates. An error in a callback ends the run, but loses nothing."""
         self._counters = update.counters
         self._last_update_seconds = update.collection.seconds + update.learn_seconds
-        self._metrics.write(update.counters.update, update.counters.transitions, update.numbers)
         self._workers.look(update.counters.update)
         if self._league is not None:
             self._league.write(update.counters.update)
         self._tell_failures(update.report.failures)
         try:
+            self._write(update.numbers)
             for callback in self._callbacks:
                 callback.on_update(update)
+            self._write_logged()
             if self._evaluation_is_due():
                 self._evaluate()
             elif self._autosave.is_due(self._counters):
@@ -361,9 +376,10 @@ class Trainer:
             self._tell("the evaluation is abandoned")
             return
         self._evaluation, self._evaluated_at = evaluation, self._counters.transitions
-        self._metrics.write(self._counters.update, self._counters.transitions, evaluation.numbers)
+        self._write(evaluation.numbers)
         for callback in self._callbacks:
             callback.on_evaluation(evaluation)
+        self._write_logged()
 
     def _capture(self, counters: Counters) -> Checkpoint:
         return capture(self.parts, counters, self.config)
@@ -373,6 +389,19 @@ class Trainer:
             self._tell(saved.problem, "warning")
         for callback in self._callbacks:
             callback.on_checkpoint(saved)
+        self._write_logged()
+
+    def _write(self, numbers: Mapping[str, float]) -> None:
+        """Writes numbers of the last update, and shows them to the callbacks."""
+        written = self._metrics.write(self._counters.update, self._counters.transitions, numbers)
+        for callback in self._callbacks:
+            callback.on_metrics(written)
+
+    def _write_logged(self) -> None:
+        """Writes what callbacks have logged."""
+        logged, self._logged = self._logged, {}
+        if logged:
+            self._write(logged)
 
     def _tell(self, message: str, level: str = "info") -> None:
         logging.getLogger(__name__).log(logging.WARNING if level == "warning" else logging.INFO, message)

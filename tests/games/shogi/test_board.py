@@ -279,7 +279,7 @@ def test_actions_that_name_no_move() -> None:
         board.action(Move.from_usi("5e5d"))
     legal = {board.action(move) for move in board.legal_moves}
     unused = next(action for action in range(2187) if action not in legal)
-    with pytest.raises(IllegalActionError, match=f"action {unused} is no legal move"):
+    with pytest.raises(IllegalActionError, match=f"action {unused} is not a legal move"):
         board.move_from_action(unused)
     for action in (-1, 2187):
         with pytest.raises(IllegalActionError, match="outside 0 … 2186"):
@@ -288,7 +288,7 @@ def test_actions_that_name_no_move() -> None:
 
 @given(st.binary(max_size=80))
 def test_bytes_that_are_no_packed_position(packed: bytes) -> None:
-    with pytest.raises(InvalidPositionError, match="no packed position"):
+    with pytest.raises(InvalidPositionError, match="not a packed position"):
         Board.from_packed(packed)
 
 

@@ -368,10 +368,10 @@ def assert_refused_or_a_position(packed: bytes) -> bool:
     """What unpacking accepts is a position whose packed form is these very bytes."""
     error = expand(packed)
     if error is not None:
-        assert error == "row 1 of the packed rows is no possible Shogi position; it was damaged"
+        assert error == "row 1 of the packed rows is not a possible Shogi position; it was damaged"
         with pytest.raises(core.PositionError):
             core.Position(packed)
-        with pytest.raises(InvalidPositionError, match="these bytes are no packed position"):
+        with pytest.raises(InvalidPositionError, match="these bytes are not a packed position"):
             Board.from_packed(packed)
         return False
     again = Board.from_packed(packed).pack()

@@ -6,9 +6,10 @@
 30
 """
 
-from keisei.games.shogi import csa, kif
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from keisei.games.shogi.board import Board, LegalMoves, Outcome, Termination, perft
-from keisei.games.shogi.match_records import record_of
 from keisei.games.shogi.moves import (
     BLACK,
     SQUARE_NAMES,
@@ -24,8 +25,12 @@ from keisei.games.shogi.moves import (
     square_rank,
 )
 from keisei.games.shogi.picture import board_svg, board_text
-from keisei.games.shogi.record import GameRecord
 from keisei.games.shogi.sfen import STARTING_SFEN, Setup, parse_sfen, write_sfen
+
+if TYPE_CHECKING:
+    from keisei.games.shogi import csa, kif
+    from keisei.games.shogi.match_records import record_of
+    from keisei.games.shogi.record import GameRecord
 
 __all__ = [
     "BLACK",
@@ -56,3 +61,14 @@ __all__ = [
     "square_rank",
     "write_sfen",
 ]
+
+_RECORDS = {"GameRecord": "record", "record_of": "match_records"}
+
+
+def __getattr__(name: str) -> Any:
+    """What is about records is imported when it is first used, since training needs none of it."""
+    if name in ("csa", "kif"):
+        return import_module(f"{__name__}.{name}")
+    if name in _RECORDS:
+        return getattr(import_module(f"{__name__}.{_RECORDS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

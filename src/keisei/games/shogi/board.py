@@ -104,7 +104,7 @@ class Board:
         try:
             return cls._of(core.Position(packed))
         except ValueError as error:
-            raise InvalidPositionError(f"these bytes are no packed position: {error}") from None
+            raise InvalidPositionError(f"these bytes are not a packed position: {error}") from None
 
     @classmethod
     def from_usi_position(cls, text: str) -> Board:
@@ -215,7 +215,7 @@ class Board:
         try:
             return Move.from_native(self._position.move_of(int(action)))
         except ValueError:
-            raise IllegalActionError(f"action {action} is no legal move in {self.sfen()!r}") from None
+            raise IllegalActionError(f"action {action} is not a legal move in {self.sfen()!r}") from None
 
     def _illegal(self, move: Move) -> IllegalMoveError:
         return IllegalMoveError(f"{move} is illegal: {why_illegal(self.setup, move)} (in {self.sfen()!r})")

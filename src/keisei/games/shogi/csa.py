@@ -176,7 +176,7 @@ class _Reader:
             self._needs_no_moves(text)
             self._place(text)
         elif not re.fullmatch(r"V[0-9.]{1,8}", text):
-            raise NotationError(f"{text[:60]!r} is no statement of CSA")
+            raise NotationError(f"{text[:60]!r} is not a statement of CSA")
 
     def _needs_no_moves(self, text: str) -> None:
         if self.found.board is not None:
@@ -207,7 +207,9 @@ class _Reader:
         elif kind in tuple("123456789"):
             self._place_rank(int(kind), text)
         else:
-            raise InvalidPositionError(f"{text[:60]!r} is no position line; they are PI, P1 … P9, P+ and P-")
+            raise InvalidPositionError(
+                f"{text[:60]!r} is not a position line; they are PI, P1 … P9, P+ and P-"
+            )
         self.placed = True
 
     def _place_rank(self, rank: int, text: str) -> None:
@@ -218,7 +220,7 @@ class _Reader:
             if cell.strip() not in ("", "*"):
                 if cell[0] not in _SIDES or cell[1:] not in _TYPE_OF_NAME:
                     raise InvalidPositionError(
-                        f"{cell!r} in rank {rank} is no square; one is ' * ', '+FU' or '-FU'"
+                        f"{cell!r} in rank {rank} is not a square; one is ' * ', '+FU' or '-FU'"
                     )
                 code = Piece(_SIDES[cell[0]], _TYPE_OF_NAME[cell[1:]]).native
             self.board[square_at(file, rank)] = code
@@ -239,7 +241,7 @@ class _Reader:
         kind = _TYPE_OF_NAME.get(name)
         if kind is None or (file == 0) != (rank == 0):
             raise InvalidPositionError(
-                f"{file}{rank}{name} is no piece on a square; one is written like 77FU, or 00FU in hand"
+                f"{file}{rank}{name} is not a piece on a square; one is written like 77FU, or 00FU in hand"
             )
         if file:
             if self.board[square_at(file, rank)]:
@@ -259,7 +261,7 @@ def _places(text: str) -> Iterator[tuple[int, int, str]]:
         match = _PLACE.fullmatch(text[start : start + 4])
         if match is None:
             raise InvalidPositionError(
-                f"{text[start : start + 4]!r} is no piece on a square; one is written like 77FU"
+                f"{text[start : start + 4]!r} is not a piece on a square; one is written like 77FU"
             )
         yield int(match[1]), int(match[2]), match[3]
 
@@ -277,7 +279,7 @@ def _parse_move(text: str, board: Board) -> Move:
     kind = _TYPE_OF_NAME.get(match[6]) if match else None
     if match is None or kind is None:
         raise InvalidMoveError(
-            f"{text[:60]!r} is no CSA move; it is written like '+7776FU', or '+0055FU' for a drop"
+            f"{text[:60]!r} is not a CSA move; it is written like '+7776FU', or '+0055FU' for a drop"
         )
     if _SIDES[match[1]] is not board.turn:
         raise IllegalMoveError(f"{text} moves out of turn: {board.turn.name.lower()} is to move")
@@ -308,7 +310,7 @@ def _parse_ending(text: str, board: Board) -> Outcome:
     if text in ("%+ILLEGAL_ACTION", "%-ILLEGAL_ACTION"):
         return rule_broken(board, _SIDES[text[1]].opponent)
     known = " ".join(_READ_ENDINGS)
-    raise NotationError(f"{text[:60]!r} is no ending; known are {known} %ILLEGAL_MOVE %±ILLEGAL_ACTION")
+    raise NotationError(f"{text[:60]!r} is not an ending; known are {known} %ILLEGAL_MOVE %±ILLEGAL_ACTION")
 
 
 def dumps(record: GameRecord) -> str:

@@ -154,7 +154,7 @@ class ShogiGame:
         legal = out_array(legal, (rows, core.ACTIONS), np.bool_, "unpack")
         bad = core.expand(packed, self.options.max_plies, observations, legal)
         if bad >= 0:
-            raise GameError(f"row {bad} of the packed rows is no possible Shogi position; it was damaged")
+            raise GameError(f"row {bad} of the packed rows is not a possible Shogi position; it was damaged")
         return observations, legal
 
     def random_actions(self) -> IntArray:

@@ -138,7 +138,7 @@ def parse_square(name: str) -> int:
     try:
         return _SQUARE_OF_NAME[name]
     except (KeyError, TypeError):
-        raise InvalidMoveError(f"{name!r} is no square; squares run from '1a' to '9i'") from None
+        raise InvalidMoveError(f"{name!r} is not a square; squares run from '1a' to '9i'") from None
 
 
 _USI_BOARD_MOVE = re.compile(r"([1-9][a-i])([1-9][a-i])(\+?)")
@@ -181,7 +181,7 @@ class Move:
     def from_usi(cls, text: str) -> Move:
         """Reads ``7g7f``, ``8h2b+`` or ``P*5e``."""
         if not isinstance(text, str):
-            raise InvalidMoveError(f"{text!r} is no text; {_USI_FORM}")
+            raise InvalidMoveError(f"{text!r} is not text; {_USI_FORM}")
         if match := _USI_BOARD_MOVE.fullmatch(text):
             origin, target, promotion = match.groups()
             if origin == target:
@@ -190,7 +190,7 @@ class Move:
         if match := _USI_DROP.fullmatch(text):
             return cls(None, _SQUARE_OF_NAME[match[2]], drop=TYPE_OF_LETTER[match[1]])
         shown = text if len(text) <= 40 else text[:40] + "…"
-        raise InvalidMoveError(f"{shown!r} is no move; {_USI_FORM}")
+        raise InvalidMoveError(f"{shown!r} is not a move; {_USI_FORM}")
 
     def usi(self) -> str:
         target = SQUARE_NAMES[self.to_square]

@@ -165,7 +165,7 @@ def _parse_rank(text: str, row: str, rank: int) -> list[tuple[int, int]]:
 def _piece_code(text: str, where: str, letter: str, promoted: bool) -> int:
     kind = TYPE_OF_LETTER.get(letter.upper()) if letter.isascii() else None
     if kind is None:
-        raise _malformed(text, f"{where} has {letter!r}, which is no piece; pieces are P L N S G B R K")
+        raise _malformed(text, f"{where} has {letter!r}, which is not a piece; pieces are P L N S G B R K")
     if promoted and not kind.can_promote:
         raise _malformed(text, f"{where} has '+{letter}', but a {kind.name.lower()} never promotes")
     return Piece(BLACK if letter.isupper() else WHITE, kind.promoted if promoted else kind).native

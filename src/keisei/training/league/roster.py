@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from keisei.evaluation.statistics import Interval, Tally, score_interval
-from keisei.policies.networks import ModelConfig
+from keisei.policies.model_config import ModelConfig
 from keisei.policies.seating import FIRST_MEMBER, PolicyConfig
 from keisei.runs.json_values import Json
 

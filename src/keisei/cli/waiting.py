@@ -1,0 +1,36 @@
+"""Says on a terminal what a command waits for: torch takes seconds to import."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from typing import Any
+
+import typer
+
+
+class _TorchNotice(MetaPathFinder):
+    """Is asked for every module that is imported, and finds none. It prints a line when torch is next."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "torch":
+            be_silent()
+            if sys.stderr.isatty():
+                typer.echo("loading torch …", err=True)
+
+
+@contextmanager
+def torch_announced() -> Iterator[None]:
+    """Inside, the import of torch prints a line, wherever in the code it is. It prints nothing into a pipe."""
+    sys.meta_path.insert(0, _TorchNotice())
+    try:
+        yield
+    finally:
+        be_silent()
+
+
+def be_silent() -> None:
+    """Prints no line after all, as ``--quiet`` asks."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _TorchNotice)]

@@ -1,0 +1,143 @@
+"""The player of a run, for your own programs: ``keisei.load("runs/NAME")``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keisei.errors import PolicyError
+from keisei.games.boards import PackedBoard
+from keisei.games.contract import Array, BoolArray, FloatArray, Game, GameSpec, IntArray
+from keisei.games.registry import make_game
+from keisei.policies.contract import TrainedPolicy
+from keisei.policies.sampling import sample
+from keisei.training.players import RUNS, RunGame, game_of, load_trained
+
+__all__ = ["TrainedPlayer", "load"]
+
+Move = TypeVar("Move")
+
+
+def load(run: str | Path, *, root: str | Path = RUNS, seed: int = 0) -> TrainedPlayer:
+    """Loads the player of a run or of a checkpoint.
+
+    ``run`` is the path of a run, its name below ``root``, ``RUN@best``, ``RUN@latest``, ``RUN@42``, or the path of a
+    checkpoint. A run plays with its best checkpoint, or with its latest if none is marked best. ``seed`` is for the
+    draws of ``predict`` and ``play`` at a temperature above 0.
+    """
+    text, folder = str(run), Path(root)
+    game = game_of(text, folder)
+    name, policy = load_trained(text, game.spec, folder)
+    return TrainedPlayer(name, game, policy, seed)
+
+
+class TrainedPlayer:
+    """Plays with the weights of a checkpoint.
+
+    All methods take one row or a batch of rows, as ``Game.observe`` and ``Game.legal`` give them. For one row they
+    give one result, for a batch an array with one result for each row.
+    """
+
+    def __init__(self, name: str, game: RunGame, policy: TrainedPolicy, seed: int = 0) -> None:
+        self.name = name
+        """The run and the update, such as ``first@42``."""
+        self.spec: GameSpec = game.spec
+        """The game that it plays."""
+        self.policy = policy
+        """The policy, for matches and for your own loops; see ``keisei.evaluation.Player``."""
+        self._game = game
+        self._random = np.random.default_rng(seed)
+        self._unpacker: Game | None = None
+
+    def game(self, *, batch: int = 1, seed: int = 0, first_game: int = 0) -> Game:
+        """Makes the game of the run, with the same options."""
+        options = dict(self._game.options)
+        return make_game(self._game.name, batch=batch, seed=seed, first_game=first_game, **options)
+
+    def predict(
+        self, observations: ArrayLike, legal: ArrayLike, *, temperature: float = 0.0
+    ) -> int | IntArray:
+        """Chooses a legal action for each row: the best one at temperature 0, else one drawn from
+        softmax(logits / temperature). Gives an int for one row and int32 [n] for a batch."""
+        rows, masks, alone = self._rows(observations, legal)
+        actions = self._actions(rows, masks, temperature)
+        return int(actions[0]) if alone else actions
+
+    def probabilities(self, observations: ArrayLike, legal: ArrayLike) -> FloatArray:
+        """[num_actions] or [n, num_actions]: the probability of each action; 0 for actions that are not legal."""
+        rows, masks, alone = self._rows(observations, legal)
+        found: FloatArray = np.exp(self.policy.log_probabilities(rows, masks))
+        return found[0] if alone else found
+
+    def values(self, observations: ArrayLike, legal: ArrayLike) -> float | FloatArray:
+        """Estimates the return of the seat that acts in each row. Gives a float for one row and float32 [n] for a
+        batch."""
+        rows, masks, alone = self._rows(observations, legal)
+        found = self.policy.evaluate(rows, masks)
+        return float(found[0]) if alone else found
+
+    def play(self, board: PackedBoard[Move], *, temperature: float = 0.0) -> Move:
+        """Chooses a move on a board of the run's game. The board does not change."""
+        rows, masks = self._seen(board)
+        if not masks.any():
+            raise PolicyError("the game on this board is over: no move is legal, so there is none to choose")
+        return board.move_from_action(int(self._actions(rows, masks, temperature)[0]))
+
+    def __repr__(self) -> str:
+        return f"<TrainedPlayer {self.name} of {self.spec.name}>"
+
+    def _actions(self, rows: Array, masks: BoolArray, temperature: float) -> IntArray:
+        draws = self._random.random(len(rows)) if temperature else np.zeros(len(rows))
+        return sample(self.policy.log_probabilities(rows, masks), masks, draws, temperature)[0]
+
+    def _rows(self, observations: ArrayLike, legal: ArrayLike) -> tuple[Array, BoolArray, bool]:
+        """Checks what was given. Returns observations and masks as batches, and whether it was one row."""
+        rows = _converted(observations, self.spec.observation.dtype, f"observations of {self.spec.name}")
+        masks = _converted(legal, np.dtype(np.bool_), "masks of legal actions")
+        one, actions = self.spec.observation.shape, (self.spec.num_actions,)
+        alone = rows.shape == one
+        if not alone and rows.shape[1:] != one:
+            batch = ", ".join(map(str, ("rows", *one)))
+            raise PolicyError(
+                f"observations of {self.spec.name} have the shape {one} for one row and ({batch}) for a batch; got "
+                f"{rows.shape}"
+            )
+        expected = actions if alone else (len(rows), *actions)
+        if masks.shape != expected:
+            raise PolicyError(
+                f"legal has one entry for each action of {self.spec.name}: the shape must be {expected} for these "
+                f"observations, got {masks.shape}"
+            )
+        if not masks.any(axis=-1).all():
+            raise PolicyError("legal marks no action in some row; every row needs at least one")
+        return (rows[None], masks[None], True) if alone else (rows, masks, False)
+
+    def _seen(self, board: PackedBoard[Any]) -> tuple[Array, BoolArray]:
+        """Gives what the policy sees of a board, as a batch of one."""
+        if not isinstance(board, PackedBoard):
+            raise PolicyError(
+                f"play takes a board with pack() and move_from_action(), got {type(board).__name__}; for other "
+                f"games, predict takes observations and masks"
+            )
+        packed = np.frombuffer(board.pack(), np.uint8)[None]
+        if packed.shape[1] != self.spec.packed_bytes:
+            raise PolicyError(f"{self.name} plays {self.spec.name}, and this is a board of another game")
+        if self._unpacker is None:
+            self._unpacker = self.game()
+        return self._unpacker.unpack(packed)
+
+
+def _converted(values: ArrayLike, dtype: np.dtype[Any], what: str) -> Array:
+    """Gives an array of this type. Only floats may be rounded."""
+    given = np.asarray(values)
+    if given.dtype == dtype:
+        return given
+    if given.dtype.kind in "biuf":
+        with np.errstate(invalid="ignore"):  # NaN is no integer; the comparison says so
+            converted = given.astype(dtype)
+        if dtype.kind == "f" or np.array_equal(converted, given):
+            return converted
+    raise PolicyError(f"{what} are {dtype}; these {given.dtype} values do not fit that type")
