@@ -61,7 +61,7 @@ def test_when_all_have_left_others_may_come() -> None:
 
 def test_there_is_room_for_so_many_and_no_more() -> None:
     with manager_of(backend="inline") as manager:
-        with pytest.raises(ParallelError, match=f"room for {MAX_WORKERS} workers, and these would be 513"):
+        with pytest.raises(ParallelError, match=f"room for {MAX_WORKERS} workers, and this makes 513"):
             manager.add_workers(MAX_WORKERS - 1)
         assert len(manager.workers) == 2
         assert len(manager.add_workers(MAX_WORKERS - 2)) == MAX_WORKERS - 2

@@ -141,10 +141,10 @@ def test_what_came_through_the_pipe_before_is_no_part_of_a_state_in_a_slot() -> 
 @pytest.mark.parametrize("changes", [{"sequence": 1}, {"epoch": 1}, {"slab": 9}])
 def test_a_slab_that_was_not_ordered_is_refused(changes: dict[str, int]) -> None:
     table = table_with(1)
-    with pytest.raises(ParallelError, match="handed in slab 0 of table 2, but was to do None"):
+    with pytest.raises(ParallelError, match="delivered slab 0 of table 2, but its order is None"):
         table.done(record_of(table.orders[0]))
     table.deal(0, newest=1, most=ALL)
-    with pytest.raises(ParallelError, match="but was to do"):
+    with pytest.raises(ParallelError, match="but its order is"):
         table.done(record_of(table.orders[0], **changes))
 
 

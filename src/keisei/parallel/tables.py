@@ -138,7 +138,8 @@ class Table:
             record.epoch, record.sequence, record.slab,
         ):  # fmt: skip
             raise ParallelError(
-                f"worker {record.worker} delivered slab {record.sequence} of table {self.number}, but was to do {order}"
+                f"worker {record.worker} delivered slab {record.sequence} of table {self.number}, but its order is "
+                f"{order}"
             )
         self.orders.popleft()
         self.dealt -= 1
