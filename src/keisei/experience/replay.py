@@ -176,18 +176,16 @@ class ReplayBuffer:
             return State(document=counters)
         pieces: dict[str, Piece] = {}
         slabs: list[Json] = []
-        for index in self._ring.by_age():
-            stored = self._ring[index]
-            assert stored is not None
+        for stored in self._ring.by_age():
             name = f"slab_{stored.digest[:32]}"
             pieces[name] = stored
-            slabs.append([index, stored.table, stored.epoch, stored.sequence, name])
+            slabs.append([stored.table, stored.epoch, stored.sequence, name])
         generations: list[Json] = self._ring.generations.tolist()
         document: dict[str, Json] = {
             **counters,
             "made_by": self._made_by(),
             "slabs": slabs,
-            "at": self._ring.at,
+            "first": (self._ring.at - len(slabs)) % len(self._ring),
             "generations": generations,
             "due": asdict(self._due.counts),
         }
@@ -201,13 +199,15 @@ class ReplayBuffer:
         """Restores a state exactly, if the replay was saved. Otherwise it stays empty, and says why."""
         try:
             document = _table_of(state.document)
-            self._late = int(document["late"])
-            self._open.dropped.update({why: int(document["dropped"][why]) for why in self._open.dropped})
+            late = int(document["late"])
+            dropped = {why: int(document["dropped"][why]) for why in self.dropped}
             if why_not := self._why_not(document, state.pieces):
                 starts = self._settings.learning_starts
                 logger.warning("%s: it fills again, and learning starts after %d decisions", why_not, starts)
-                return
-            self._refill(document, state, lend)
+            else:
+                self._refill(document, state, lend)
+            self._late = late
+            self._open.dropped.update(dropped)  # what is followed again was counted before
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise CheckpointError(
                 f"the checkpoint does not hold a replay as this version saves it: {error!r}; take an earlier checkpoint"
@@ -230,14 +230,11 @@ class ReplayBuffer:
 
     def _refill(self, document: Mapping[str, Any], state: State, lend: Lend) -> None:
         """Takes all slabs again, oldest first. This tells what came of their decisions, exactly as it did before."""
-        dropped = dict(self._open.dropped)
+        self._ring.at = document["first"]
         for entry, lent in zip(document["slabs"], lend(len(document["slabs"])), strict=True):
-            index, table, epoch, sequence, name = entry
+            table, epoch, sequence, name = entry
             lent.slab.load(state.pieces[name].read())
-            self._ring.at = index
             self._insert(StoredSlab(table, epoch, sequence, lent.slab, lent.lease))
-        self._open.dropped.update(dropped)
-        self._ring.at = document["at"]
         self._ring.generations[:] = document["generations"]
         self._due.restore(document["due"])
         if isinstance(self._drawing, PrioritisedDrawing):
