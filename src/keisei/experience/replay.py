@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from keisei.errors import CheckpointError, ConfigError, SharedMemoryError
 from keisei.experience.collected import CollectedSlab, Lease, Leases
 from keisei.experience.contract import Lend
-from keisei.experience.drawing import EqualDrawing, PrioritisedDrawing
+from keisei.experience.drawing import Drawing, EqualDrawing, PrioritisedDrawing
 from keisei.experience.open_decisions import OpenDecisions
 from keisei.experience.replay_config import ReplaySettings
 from keisei.experience.replay_slabs import SIDE_BYTES, CreditedBy, SlabRing, StoredSlab
@@ -76,7 +76,7 @@ class ReplayBuffer:
         self._settings = settings
         self._ring = SlabRing(shape, slabs, rule)
         self._open = OpenDecisions(self._ring)
-        self._drawing: EqualDrawing | PrioritisedDrawing = (
+        self._drawing: Drawing = (
             PrioritisedDrawing(self._ring, settings) if settings.prioritised else EqualDrawing(self._ring)
         )
         self._due = StepsDue(settings, batch_size)
@@ -156,6 +156,11 @@ class ReplayBuffer:
 
     def _insert(self, stored: StoredSlab) -> int:
         """Puts a slab into the ring. Gives the number of decisions that can be drawn now and could not before."""
+        if stored.slab.shape != self._ring.shape:
+            raise ConfigError(
+                f"the replay keeps slabs of {self._ring.shape}, and is given one of {stored.slab.shape}; make it for "
+                f"the slabs of the manager"
+            )
         self._open.overwrite(self._ring.at)
         self._drawing.remove_slab(self._ring.at)
         closed = self._open.follow(self._ring.put(stored), stored)
