@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from replay_brute_force_for_tests import Column, Outcome, Rule
 from replays_for_tests import DISCOUNT, all_held, cut, held, replay_of, retold
 
+from keisei.errors import ConfigError
 from keisei.experience.collected import CollectedSlab
 from keisei.experience.contract import Buffer
 from keisei.experience.replay import BufferView, ReplayBuffer
@@ -199,3 +200,15 @@ def test_equal_drawing_reaches_all_decisions_and_no_other() -> None:
         sample = equal.view().sample(100 * len(equal), 1, 1)
         assert held(sample) == all_held(prioritised)
         assert (sample.weights == 1).all()
+
+
+def test_a_slab_of_another_shape_is_refused_and_changes_nothing() -> None:
+    kind = KINDS[0]
+    buffer = replay_of(kind, STEPS, GAMES, 4)
+    buffer.take(played(1, kind)[:2])
+    before = all_held(buffer)
+    histories = Histories(np.random.default_rng(1), kind, "alone")
+    (other,) = cut([histories.column(STEPS)], kind, STEPS, table=7)
+    with pytest.raises(ConfigError, match=r"keeps slabs of SlabShape\(steps=4, games=3, .* one of .*games=1"):
+        buffer.take([other])
+    assert all_held(buffer) == before
