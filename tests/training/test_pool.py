@@ -183,6 +183,25 @@ def test_asynchronous_workers_play_on_and_the_learner_keeps_its_ratio(backend: s
     assert steps == pytest.approx(2 * 0.65 * transitions / 64, rel=0.35)
 
 
+def test_a_network_in_the_learners_process_may_decide(tmp_path: Path) -> None:
+    result = train(tmp_path, *POOL, "parallel.inference=central")
+    assert result.counters.transitions == 1536
+
+
+def test_the_learner_meets_a_league(tmp_path: Path) -> None:
+    """Half of the games are against members; the replay has only the learner's own decisions."""
+    league = "league={latest_ratio: 0.5, save_steps: 384, swap_steps: 128, members: [random], epsilon: 0.1}"
+    digests = set()
+    for workers in (1, 3):
+        recorder = Recorder()
+        placement = f"parallel.num_workers={workers}"
+        result = train(tmp_path, *POOL, league, placement, callbacks=[recorder], name=f"league-{workers}")
+        digests.add(result.digest)
+    assert len(digests) == 1
+    assert recorder.updates[-1].numbers["league/members"] > 1
+    assert sum(update.numbers["league/games"] for update in recorder.updates) > 5
+
+
 def test_a_profile_counts_steps_also_while_the_replay_fills() -> None:
     found = profile(config_of().placed())
     assert (found.updates, found.transitions) == (4, 1536)

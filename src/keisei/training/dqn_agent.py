@@ -73,37 +73,49 @@ def train_dqn(
     ``keisei train --set``. The run is saved in ``root``; a run of the same name is kept under another one.
     """
     workers = max(1, usable_cores() - SPARE_CORES) if num_workers is None else num_workers
-    steps = "auto" if learning_steps_per_batch is None else learning_steps_per_batch
-    arguments = {
-        "env.game": game,
+    values = {
         "learner.minibatch_size": batch_size,
         "learner.replay.capacity": buffer_size,
-        "learner.replay.megabytes": None,
-        "learner.replay.learning_steps": steps,
+        "learner.replay.learning_steps": "auto"
+        if learning_steps_per_batch is None
+        else learning_steps_per_batch,
         "learner.replay.learning_starts": batch_size,
-        "parallel.num_workers": workers,
-        "parallel.tables": workers,
-        "parallel.games": episodes_per_batch,
-        "parallel.horizon": HORIZON,
-        "parallel.episodes_per_worker": episodes_per_batch,
-        "evaluation.every": 0,
-        "evaluation.opponents": [],
         "run.episodes": n_episodes,
-        "run.steps": None,
-        "run.minutes": None,
         "run.device": device,
         "run.seed": seed,
     }
-    settings = apply_overrides(_with(_settings_for(game), arguments), overrides)
+    settings = _with(_settings_for(game), values | _play_by_episodes(workers, episodes_per_batch))
+    settings = apply_overrides(settings, overrides)
     parse_settings(TrainConfig, settings, "the arguments of train_dqn")
     plan = plan_run(settings, name=name or f"{game}-train-dqn", root=Path(root), existing=existing)
     plan.trainer(callbacks).train()
     return DQNAgent.load(plan.run.path)
 
 
-def _settings_for(game: str) -> Mapping[str, Any]:
+def _settings_for(game: str) -> dict[str, Any]:
+    """Gives the settings of the game's preset, or the usual ones, with neither a length nor matches."""
     preset = f"{game}-dqn"
-    return load_preset(preset).settings if preset in preset_names() else {"learner": {"regime": "pool"}}
+    settings = load_preset(preset).settings if preset in preset_names() else {"learner": {"regime": "pool"}}
+    open_ended: dict[str, Any] = {
+        "env.game": game,
+        "learner.replay.megabytes": None,
+        "evaluation.every": 0,
+        "evaluation.opponents": [],
+        "run.steps": None,
+        "run.minutes": None,
+    }
+    return _with(settings, open_ended)
+
+
+def _play_by_episodes(workers: int, episodes: int) -> dict[str, Any]:
+    """Gives the settings with which each worker finishes so many episodes in a batch, side by side."""
+    return {
+        "parallel.num_workers": workers,
+        "parallel.tables": workers,
+        "parallel.games": episodes,
+        "parallel.horizon": HORIZON,
+        "parallel.episodes_per_worker": episodes,
+    }
 
 
 def _with(settings: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
