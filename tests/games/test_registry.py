@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import metadata
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def test_a_name_is_given_once() -> None:
 
 def test_installed_packages_bring_games(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("noughts-and-crosses", "keisei.games.tictactoe:TicTacToe", "keisei.games")
-    monkeypatch.setattr(registry, "entry_points", lambda group: EntryPoints([point]).select(group=group))
+    monkeypatch.setattr(metadata, "entry_points", lambda group: EntryPoints([point]).select(group=group))
     assert keisei.make_game("noughts_and_crosses", batch=2).spec.name == "tictactoe"
     assert keisei.registered_games()["noughts-and-crosses"] == "keisei.games.tictactoe:TicTacToe"
 

@@ -5,7 +5,10 @@ A subcommand is imported when it is called, so ``keisei --help`` and small comma
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
+import sys
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -90,6 +93,13 @@ def _stand_in() -> None:
 
 for _name, _line in COMMANDS.items():
     app.command(_name, help=_line)(_stand_in)
+
+
+@atexit.register
+def _leave_at_once() -> None:
+    """Skips Python's last search for garbage, which takes a sixth of the time of a small command."""
+    if "torch" not in sys.modules:
+        gc.freeze()
 
 
 def _show_version(asked: bool) -> None:
