@@ -275,7 +275,8 @@ def _targets(results: list[Result]) -> list[Target]:
         )
         targets += [
             Target(f"{about}: insert", ours.inserts_per_second / inserts, 3.0),
-            Target(f"{about}: sample", ours.samples_per_second / samples, 3.0),
+            Target(f"{about}: sample + planes", ours.samples_per_second / samples, 3.0),
+            Target(f"{about}: sample, packed", (ours.packed_samples_per_second or 0) / samples, 3.0),
             Target(
                 f"{about}: bytes", min(p.bytes_per_decision for p in peers) / ours.bytes_per_decision, 10.0
             ),
