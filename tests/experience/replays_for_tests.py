@@ -68,6 +68,7 @@ class Held:
 
 def held(sample: ReplaySample) -> dict[int, Held]:
     """A sample by the names of its decisions."""
+    assert not sample.next_packed[sample.discounts == 0].any()
     next_names = [
         name if discount else NOTHING
         for name, discount in zip(names_of(sample.next_packed), sample.discounts, strict=True)

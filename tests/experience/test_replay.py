@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from replay_brute_force_for_tests import Column, Outcome, Rule
 from replays_for_tests import DISCOUNT, all_held, cut, held, replay_of, retold
 
+from keisei.errors import ConfigError
+from keisei.experience import drawing, replay_slabs
 from keisei.experience.collected import CollectedSlab
 from keisei.experience.contract import Buffer
 from keisei.experience.replay import BufferView, ReplayBuffer
-from keisei.experience.replayed import ReplayView
+from keisei.experience.replayed import ReplaySample, ReplayView
+from keisei.native import load_core, usable_builds
 
 STEPS, SLABS = 4, 7
 
@@ -199,3 +202,32 @@ def test_equal_drawing_reaches_all_decisions_and_no_other() -> None:
         sample = equal.view().sample(100 * len(equal), 1, 1)
         assert held(sample) == all_held(prioritised)
         assert (sample.weights == 1).all()
+
+
+def test_a_slab_of_another_shape_is_refused_and_changes_nothing() -> None:
+    kind = KINDS[0]
+    buffer = replay_of(kind, STEPS, GAMES, 4)
+    buffer.take(played(1, kind)[:2])
+    before = all_held(buffer)
+    histories = Histories(np.random.default_rng(1), kind, "alone")
+    (other,) = cut([histories.column(STEPS)], kind, STEPS, table=7)
+    with pytest.raises(ConfigError, match=r"keeps slabs of SlabShape\(steps=4, games=3, .* one of .*games=1"):
+        buffer.take([other])
+    assert all_held(buffer) == before
+
+
+@pytest.mark.skipif(len(usable_builds()) < 2, reason="this processor runs one build only")
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_builds_of_the_core_give_the_same_bits(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = []
+    for build in usable_builds():
+        for module in (replay_slabs, drawing):
+            monkeypatch.setattr(module, "core", load_core(build))
+        buffer = replay_of(kind, STEPS, GAMES, 5, n_step=3)
+        buffer.take(played(8, kind))
+        first = buffer.view().sample(99, 1, 2)
+        buffer.view().update_priorities(first, np.linspace(0, 5, 99, dtype=np.float32))
+        samples.append((first, buffer.view().sample(99, 1, 3)))
+    for found, expected in zip(*samples, strict=True):
+        for name in ReplaySample.__slots__:
+            assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()

@@ -68,7 +68,7 @@ def samples(buffer: ReplayBuffer) -> list[ReplaySample]:
     for key in range(5):
         sample = buffer.view().sample(16, 7, key)
         found.append(sample)
-        errors = np.abs(np.sin(np.arange(16, dtype=np.float32) + key))
+        errors = 3 * np.abs(np.sin(np.arange(16, dtype=np.float32) + key))
         buffer.view().update_priorities(sample, errors)
     return found
 
@@ -107,6 +107,19 @@ def test_a_resumed_replay_goes_on_exactly(kind: Kind, taken: int, prioritised: b
             ended += sum(lease.slab >= 100_000 for lease in leases.ended)
         assert_same(resumed, going_on)
     assert ended == min(lending.lent, 2 * (len(first) - taken) - (5 - lending.lent))
+
+
+def test_new_decisions_of_a_resumed_replay_get_the_highest_priority_so_far() -> None:
+    kind = KINDS[0]
+    going_on, resumed = (replay_of(kind, STEPS, GAMES, 5, save_replay=True) for _ in range(2))
+    going_on.take(played(kind)[:2])
+    sample = going_on.view().sample(16, 1, 1)
+    for error in (7.0, 0.5):
+        going_on.view().update_priorities(sample, np.full(16, error, np.float32))
+    restored(resumed, checkpoint_of(going_on))
+    for buffer in (going_on, resumed):
+        buffer.take(played(kind)[2:3])
+    assert_same(resumed, going_on)
 
 
 def saved_slabs(path: Path) -> dict[str, os.stat_result]:

@@ -207,6 +207,7 @@ def test_asynchronous_training_keeps_its_leases(use_replay: Any, tmp_path: Path)
     class Watching(Callback):
         def on_update(self, update: Update) -> None:
             info = self.trainer.parts.manager.communicator.get_queue_info()  # type: ignore[attr-defined]
+            assert info["slabs"] == 2 * 4 + SLABS
             leased.append(info["leased"])
 
     watching = Watching()

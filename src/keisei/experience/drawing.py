@@ -20,8 +20,6 @@ from keisei.native import core
 
 __all__ = ["Drawing", "EqualDrawing", "PrioritisedDrawing"]
 
-_UNLISTED: IntArray = np.zeros(0, np.int32)
-
 
 class Drawing(Protocol):
     """Knows which places may be drawn."""
@@ -47,26 +45,37 @@ class Drawing(Protocol):
         ...
 
 
-class EqualDrawing:
+class _Counted:
+    """Counts and lists the places that may be drawn."""
+
+    def __init__(self, ring: SlabRing, listed: bool) -> None:
+        self._core, self._size = ring.core, ring.shape.transitions
+        self._counts: IntArray = np.zeros(len(ring), np.int32)
+        """The number of places of each slab that may be drawn."""
+        self._listed: IntArray = np.full((len(ring), self._size) if listed else (0,), 0, np.int32)
+        """The places themselves, counted from the first of their slab."""
+        self._total = 0
+
+    def __len__(self) -> int:
+        return self._total
+
+    def add(self, places: IntArray) -> None:
+        self._core.add(places, self._counts, self._listed)
+        self._total += len(places)
+
+    def remove_slab(self, index: int) -> None:
+        self._total -= int(self._counts[index])
+        self._counts[index] = 0
+
+
+class EqualDrawing(_Counted):
     """Draws all decisions equally often."""
 
     BYTES = 4
     """Bytes for each decision."""
 
     def __init__(self, ring: SlabRing) -> None:
-        self._core, self._size = ring.core, ring.shape.transitions
-        self._counts: IntArray = np.zeros(len(ring), np.int32)
-        self._listed: IntArray = np.full((len(ring), self._size), 0, np.int32)
-        """For each slab the places that may be drawn, counted from its first."""
-
-    def __len__(self) -> int:
-        return int(self._counts.sum())
-
-    def add(self, places: IntArray) -> None:
-        self._core.add(places, self._counts, self._listed)
-
-    def remove_slab(self, index: int) -> None:
-        self._counts[index] = 0
+        super().__init__(ring, listed=True)
 
     def draw(self, size: int, seed: int, key: int, progress: float) -> tuple[IntArray, FloatArray]:
         places = np.empty(size, np.int32)
@@ -77,29 +86,26 @@ class EqualDrawing:
         """Does nothing: there are no priorities."""
 
 
-class PrioritisedDrawing:
+class PrioritisedDrawing(_Counted):
     """Draws decisions in proportion to their priorities, one from each of equal shares of their sum."""
 
     BYTES = 5
     """Bytes for each decision, rounded up."""
 
     def __init__(self, ring: SlabRing, settings: ReplaySettings) -> None:
-        self._settings, self._core, self._size = settings, ring.core, ring.shape.transitions
+        super().__init__(ring, listed=False)
+        self._settings = settings
         self._tree = core.SumTree(len(ring) * self._size)
-        self._counts: IntArray = np.zeros(len(ring), np.int32)
         self.highest = 1.0
         """The highest priority so far, to the power of alpha."""
 
-    def __len__(self) -> int:
-        return int(self._counts.sum())
-
     def add(self, places: IntArray) -> None:
+        super().add(places)
         self._tree.set(places, np.full(len(places), self.highest, np.float32))
-        self._core.add(places, self._counts, _UNLISTED)
 
     def remove_slab(self, index: int) -> None:
+        super().remove_slab(index)
         self._tree.set(self._places_of(index), np.zeros(self._size, np.float32))
-        self._counts[index] = 0
 
     def draw(self, size: int, seed: int, key: int, progress: float) -> tuple[IntArray, FloatArray]:
         places, priorities = np.empty(size, np.int32), np.empty(size, np.float32)

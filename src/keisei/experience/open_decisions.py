@@ -40,7 +40,9 @@ class OpenDecisions:
     def follow(self, index: int, stored: StoredSlab) -> IntArray:
         """Follows the games of a table through a slab of the ring. Gives the places of decisions that it closes."""
         ring, slab = self._ring, stored.slab
-        table = self._tables.setdefault(stored.table, _Table(ring))
+        if stored.table not in self._tables:
+            self._tables[stored.table] = _Table(ring)
+        table = self._tables[stored.table]
         cut = self._cut(table, stored)
         found = ring.core.follow(
             index, slab.acting, slab.seat, slab.owner, slab.reward, slab.terminated, slab.truncated, slab.final_seat,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from keisei.errors import CheckpointError, ConfigError, SharedMemoryError
 from keisei.experience.collected import CollectedSlab, Lease, Leases
 from keisei.experience.contract import Lend
-from keisei.experience.drawing import EqualDrawing, PrioritisedDrawing
+from keisei.experience.drawing import Drawing, EqualDrawing, PrioritisedDrawing
 from keisei.experience.open_decisions import OpenDecisions
 from keisei.experience.replay_config import ReplaySettings
 from keisei.experience.replay_slabs import SIDE_BYTES, CreditedBy, SlabRing, StoredSlab
@@ -76,7 +76,7 @@ class ReplayBuffer:
         self._settings = settings
         self._ring = SlabRing(shape, slabs, rule)
         self._open = OpenDecisions(self._ring)
-        self._drawing: EqualDrawing | PrioritisedDrawing = (
+        self._drawing: Drawing = (
             PrioritisedDrawing(self._ring, settings) if settings.prioritised else EqualDrawing(self._ring)
         )
         self._due = StepsDue(settings, batch_size)
@@ -156,6 +156,11 @@ class ReplayBuffer:
 
     def _insert(self, stored: StoredSlab) -> int:
         """Puts a slab into the ring. Gives the number of decisions that can be drawn now and could not before."""
+        if stored.slab.shape != self._ring.shape:
+            raise ConfigError(
+                f"the replay keeps slabs of {self._ring.shape}, and is given one of {stored.slab.shape}; make it for "
+                f"the slabs of the manager"
+            )
         self._open.overwrite(self._ring.at)
         self._drawing.remove_slab(self._ring.at)
         closed = self._open.follow(self._ring.put(stored), stored)
@@ -176,18 +181,16 @@ class ReplayBuffer:
             return State(document=counters)
         pieces: dict[str, Piece] = {}
         slabs: list[Json] = []
-        for index in self._ring.by_age():
-            stored = self._ring[index]
-            assert stored is not None
+        for stored in self._ring.by_age():
             name = f"slab_{stored.digest[:32]}"
             pieces[name] = stored
-            slabs.append([index, stored.table, stored.epoch, stored.sequence, name])
+            slabs.append([stored.table, stored.epoch, stored.sequence, name])
         generations: list[Json] = self._ring.generations.tolist()
         document: dict[str, Json] = {
             **counters,
             "made_by": self._made_by(),
             "slabs": slabs,
-            "at": self._ring.at,
+            "first": (self._ring.at - len(slabs)) % len(self._ring),
             "generations": generations,
             "due": asdict(self._due.counts),
         }
@@ -201,13 +204,15 @@ class ReplayBuffer:
         """Restores a state exactly, if the replay was saved. Otherwise it stays empty, and says why."""
         try:
             document = _table_of(state.document)
-            self._late = int(document["late"])
-            self._open.dropped.update({why: int(document["dropped"][why]) for why in self._open.dropped})
+            late = int(document["late"])
+            dropped = {why: int(document["dropped"][why]) for why in self.dropped}
             if why_not := self._why_not(document, state.pieces):
                 starts = self._settings.learning_starts
                 logger.warning("%s: it fills again, and learning starts after %d decisions", why_not, starts)
-                return
-            self._refill(document, state, lend)
+            else:
+                self._refill(document, state, lend)
+            self._late = late
+            self._open.dropped.update(dropped)  # what is followed again was counted before
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise CheckpointError(
                 f"the checkpoint does not hold a replay as this version saves it: {error!r}; take an earlier checkpoint"
@@ -230,14 +235,11 @@ class ReplayBuffer:
 
     def _refill(self, document: Mapping[str, Any], state: State, lend: Lend) -> None:
         """Takes all slabs again, oldest first. This tells what came of their decisions, exactly as it did before."""
-        dropped = dict(self._open.dropped)
+        self._ring.at = document["first"]
         for entry, lent in zip(document["slabs"], lend(len(document["slabs"])), strict=True):
-            index, table, epoch, sequence, name = entry
+            table, epoch, sequence, name = entry
             lent.slab.load(state.pieces[name].read())
-            self._ring.at = index
             self._insert(StoredSlab(table, epoch, sequence, lent.slab, lent.lease))
-        self._open.dropped.update(dropped)
-        self._ring.at = document["at"]
         self._ring.generations[:] = document["generations"]
         self._due.restore(document["due"])
         if isinstance(self._drawing, PrioritisedDrawing):

@@ -111,10 +111,10 @@ class SlabRing:
     def __getitem__(self, index: int) -> StoredSlab | None:
         return self._slabs[index]
 
-    def by_age(self) -> list[int]:
+    def by_age(self) -> list[StoredSlab]:
         """Gives the slabs that are there, oldest first."""
-        order = [(self.at + i) % len(self) for i in range(len(self))]
-        return [index for index in order if self._slabs[index] is not None]
+        order = [*self._slabs[self.at :], *self._slabs[: self.at]]
+        return [stored for stored in order if stored is not None]
 
     def put(self, stored: StoredSlab) -> int:
         """Puts a slab in the place of the oldest. Gives its number in the ring."""
