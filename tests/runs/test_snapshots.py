@@ -36,7 +36,7 @@ def test_what_is_saved_is_loaded(store: SnapshotStore) -> None:
     assert store.load(104).update == 7
 
 
-def test_what_a_killed_process_wrote_is_replaced(store: SnapshotStore) -> None:
+def test_a_run_that_goes_back_replaces_later_snapshots(store: SnapshotStore) -> None:
     store.save(104, weights(7))
     store.save(104, weights(8))
     assert store.load(104).update == 8
@@ -52,13 +52,12 @@ def test_damage_is_named(store: SnapshotStore) -> None:
         store.load(104)
 
 
-def test_a_run_that_goes_back_takes_later_snapshots_again(store: SnapshotStore) -> None:
-    store.rewind(100)  # there is nothing yet
-    for number in (103, 104, 105):
-        store.save(number, weights(number))
+def test_what_an_interrupted_process_left_is_removed(store: SnapshotStore) -> None:
+    store.remove_leftovers()  # there is nothing yet
+    store.save(103, weights(103))
     (store.directory / f"{PARTIAL}member-0106").mkdir()
     (store.directory / ".removed-member-0099").mkdir()
-    store.rewind(104)
+    store.remove_leftovers()
     assert sorted(path.name for path in store.directory.iterdir()) == ["member-0103"]
 
 

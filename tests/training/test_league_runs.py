@@ -74,21 +74,32 @@ def test_killed_workers_change_nothing(tmp_path: Path, undisturbed: TrainResult)
     assert trainer.train().digest == undisturbed.digest
 
 
+def train_an_update(root: Path, *settings: str) -> TrainResult:
+    interruption = Interruption()
+    return train(root, *settings, callbacks=[After(interruption.request)], interruption=interruption)
+
+
 def test_stopped_and_resumed_after_each_update(tmp_path: Path, undisturbed: TrainResult) -> None:
     """Also where games still meet members that have left the window."""
     still_seated = 0
     for _ in range(LEAGUE_UPDATES + 1):
-        interruption = Interruption()
-        result = train(
-            tmp_path, *LEAGUE, "run.checkpoint_every=null",
-            callbacks=[After(interruption.request)], interruption=interruption,
-        )  # fmt: skip
+        result = train_an_update(tmp_path, *LEAGUE, "run.checkpoint_every=null")
         still_seated += sum(not member["in_pool"] for member in league_of(result.run)["members"])
     assert result.outcome == "finished"
     assert still_seated > 2
     assert result.digest == undisturbed.digest
     assert curve(result.run, "league/score") == curve(undisturbed.run, "league/score")
     assert league_of(result.run) == league_of(undisturbed.run)
+
+
+def test_a_resumed_table_may_have_drawn_a_member_that_left_and_that_no_game_meets(tmp_path: Path) -> None:
+    """Its lineup alone keeps the member on the shelf."""
+    league = "league={window: 1, milestones: 0, save_steps: 256, swap_steps: 100_000, latest_ratio: 1.0}"
+    for _ in range(UPDATES + 1):
+        result = train_an_update(tmp_path, league)
+    members = league_of(result.run)["members"]
+    assert [(member["ordinal"], member["in_pool"]) for member in members] == [(0, False), (3, True)]
+    assert league_of(train(tmp_path, league, name="whole").run) == league_of(result.run)
 
 
 def test_what_came_after_the_checkpoint_is_taken_back(tmp_path: Path, undisturbed: TrainResult) -> None:

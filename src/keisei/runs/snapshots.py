@@ -50,8 +50,8 @@ class SnapshotStore:
         return {number for path in paths if (number := member_number(path.name)) is not None}
 
     def save(self, number: int, checkpoint: Checkpoint) -> Path:
-        """Writes a member; ``CheckpointWriteError`` if that fails, and then nothing is left of it. One that was
-        written by a process that was killed before its next checkpoint is replaced."""
+        """Writes a member; ``CheckpointWriteError`` if that fails, and then nothing is left of it. If a run goes back
+        to an earlier checkpoint, it takes later snapshots again, and they replace the old ones."""
         self.directory.mkdir(exist_ok=True)
         self._remove({number} & self.numbers())
         return save_checkpoint(self.directory, checkpoint, member_name(number))
@@ -60,15 +60,11 @@ class SnapshotStore:
         """Reads a member and verifies every byte; ``CheckpointError`` names the file and the damage."""
         return load_checkpoint(self.path_of(number))
 
-    def rewind(self, first: int) -> None:
-        """Removes what an interrupted process left, and members from number ``first`` on: the run that goes on from
-        an earlier checkpoint takes these snapshots again."""
-        if not self.directory.is_dir():
-            return
-        for path in self.directory.iterdir():
+    def remove_leftovers(self) -> None:
+        """Removes what an interrupted process left."""
+        for path in self.directory.iterdir() if self.directory.is_dir() else ():
             if path.name.startswith((PARTIAL, _REMOVED)):
                 shutil.rmtree(path, ignore_errors=True)
-        self._remove(number for number in self.numbers() if number >= first)
 
     def prune(self, needed: Collection[int], checkpoints: Iterable[Path]) -> None:
         """Removes members that are neither needed nor named by one of these checkpoints."""

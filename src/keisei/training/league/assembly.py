@@ -81,7 +81,7 @@ def assemble(
     elif loading.store is not None:
         loading.roster.next_number = max([loading.roster.next_number - 1, *loading.store.numbers()]) + 1
     if loading.store is not None:
-        loading.store.rewind(loading.roster.next_number)
+        loading.store.remove_leftovers()
     loading.take_in_fixed_members()
     plan = _plan(settings, loading.roster, tables)
     return Assembly(settings, loading.roster, plan, loading.weights, document, frozenset(loading.gone))

@@ -195,9 +195,8 @@ class OpponentManager:
         for table, (swap, member) in drawn.items():
             if table in known and member in {LEARNER, *self.roster.members}:
                 self._drawn[table] = swap, member
-                self.lineups.seat(
-                    table, Lineup(member)
-                )  # so that its weights stay until the table draws again
+                # Without a lineup that names it, its weights might go before the table draws again.
+                self.lineups.seat(table, Lineup(member))
 
     def unsaved(self) -> Iterator[tuple[Member, dict[str, Tensor]]]:
         """Yields the members whose weights are not on the disk, with their weights."""
