@@ -24,7 +24,7 @@ from keisei.games.contract import ByteArray, FloatArray, Game
 from keisei.learners.acceleration import Forward, compiled, half_precision
 from keisei.learners.contract import Report
 from keisei.learners.dqn_config import DQNConfig
-from keisei.learners.shards import Shards, added, split
+from keisei.learners.shards import Shards, added, descend, split
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.gather_network import legal_actions
@@ -119,7 +119,7 @@ class DQN:
             results = self._shards.map(gradients, split(sample, self._parts))
             losses, q_means, errors, found = zip(*results, strict=True)
             self._demand_finite(sum(losses))
-            self._descend(added(found))
+            descend(self.optimizer, self._parameters, added(found), self.config.max_grad_norm)
             self.steps += 1
             if self.steps % self.config.target_interval == 0:
                 self._follow()
@@ -196,13 +196,6 @@ class DQN:
                 predicted.squeeze(1), targets.squeeze(1), reduction="none", delta=self.config.huber
             )
         return quantile_losses(predicted, targets, self.config.huber)
-
-    def _descend(self, gradients: Sequence[Tensor | None]) -> None:
-        for parameter, gradient in zip(self._parameters, gradients, strict=True):
-            # Convolutions may give gradients in another memory format, which a fused Adam would misread.
-            parameter.grad = None if gradient is None else gradient.contiguous()
-        nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
-        self.optimizer.step()
 
     @torch.no_grad()
     def _follow(self) -> None:
