@@ -24,9 +24,10 @@ from keisei.games.contract import ByteArray, FloatArray, Game
 from keisei.learners.acceleration import Forward, compiled, half_precision
 from keisei.learners.contract import Report
 from keisei.learners.dqn_config import DQNConfig
-from keisei.learners.shards import Shards, added, split
+from keisei.learners.shards import Shards, added, descend, split
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.behaviour import Behaviour
+from keisei.policies.finite import blame_observations
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.q_network import QNetwork, best_actions
 from keisei.policies.sampling import as_tensor
@@ -118,8 +119,8 @@ class DQN:
         with single_threaded():  # the bits of the gradients' norm also depend on threads
             results = self._shards.map(gradients, split(sample, self._parts))
             losses, q_means, errors, found = zip(*results, strict=True)
-            self._demand_finite(sum(losses))
-            self._descend(added(found))
+            self._demand_finite(sum(losses), sample)
+            descend(self.optimizer, self._parameters, added(found), self.config.max_grad_norm)
             self.steps += 1
             if self.steps % self.config.target_interval == 0:
                 self._follow()
@@ -197,13 +198,6 @@ class DQN:
             )
         return quantile_losses(predicted, targets, self.config.huber)
 
-    def _descend(self, gradients: Sequence[Tensor | None]) -> None:
-        for parameter, gradient in zip(self._parameters, gradients, strict=True):
-            # Convolutions may give gradients in another memory format, which a fused Adam would misread.
-            parameter.grad = None if gradient is None else gradient.contiguous()
-        nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
-        self.optimizer.step()
-
     @torch.no_grad()
     def _follow(self) -> None:
         """Moves the target network towards the network."""
@@ -212,12 +206,15 @@ class DQN:
         for kept, current in zip(self.target.buffers(), self.network.buffers(), strict=True):
             kept.copy_(current)
 
-    def _demand_finite(self, loss: float) -> None:
-        if not math.isfinite(loss):
-            raise LearningError(
-                f"the loss is {loss} in gradient step {self.steps}: training has diverged. Go back to a checkpoint and "
-                f"lower learner.learning_rate"
-            )
+    def _demand_finite(self, loss: float, sample: ReplaySample) -> None:
+        """Blames the game first: its observations."""
+        if math.isfinite(loss):
+            return
+        blame_observations(self._game.spec, self._game.unpack(sample.packed)[0])
+        raise LearningError(
+            f"the loss is {loss} in gradient step {self.steps}: training has diverged. Go back to a checkpoint and "
+            f"lower learner.learning_rate"
+        )
 
     def _report(self, steps: Sequence[Step], progress: float) -> Report:
         """Reports the means over all gradient steps."""

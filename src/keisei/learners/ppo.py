@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from keisei.errors import CheckpointError, LearningError
 from keisei.experience.rollout import Minibatch
@@ -26,7 +26,7 @@ from keisei.games.contract import ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import compiled, half_precision
 from keisei.learners.contract import Report
 from keisei.learners.ppo_config import PPOConfig
-from keisei.learners.shards import Shards, added, split
+from keisei.learners.shards import Shards, added, descend, split
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.finite import blame_observations
@@ -204,15 +204,9 @@ class PPO:
             results = self._shards.map(gradients, split(batch, self._parts))
             losses = sum_of([losses for losses, _ in results])
             self._demand_finite(float(losses.total(self.config, weight)), batch)
-            self._descend(added([found for _, found in results]))
+            found = added([of_part for _, of_part in results])
+            descend(self.optimizer, self._parameters, found, self.config.max_grad_norm)
         return losses
-
-    def _descend(self, gradients: Sequence[Tensor | None]) -> None:
-        for parameter, gradient in zip(self._parameters, gradients, strict=True):
-            # Convolutions may give gradients in another memory format, which a fused Adam would misread.
-            parameter.grad = None if gradient is None else gradient.contiguous()
-        nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
-        self.optimizer.step()
 
     def _demand_finite(self, loss: float, batch: Minibatch) -> None:
         """Blames the game first: its observations, then its rewards."""

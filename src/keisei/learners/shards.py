@@ -15,13 +15,14 @@ from dataclasses import fields
 from itertools import pairwise
 from typing import TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from keisei.experience.replayed import ReplaySample
 from keisei.experience.rollout import Minibatch
 from keisei.machine.torch_threads import single_threaded, stay_on_one_thread
 
-__all__ = ["Shards", "added", "split"]
+__all__ = ["Shards", "added", "descend", "split"]
 
 Result = TypeVar("Result")
 Batch = TypeVar("Batch", Minibatch, ReplaySample)
@@ -86,3 +87,17 @@ def added(gradients: Sequence[Sequence[Tensor | None]]) -> list[Tensor | None]:
             total = sums[index]
             sums[index] = gradient if total is None else total if gradient is None else total + gradient
     return sums
+
+
+def descend(
+    optimizer: Optimizer,
+    parameters: Sequence[nn.Parameter],
+    gradients: Sequence[Tensor | None],
+    max_norm: float,
+) -> None:
+    """Makes one step of the optimiser with these gradients, scaled down to a norm."""
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        # Convolutions may give gradients in another memory format, which a fused Adam would misread.
+        parameter.grad = None if gradient is None else gradient.contiguous()
+    nn.utils.clip_grad_norm_(parameters, max_norm)
+    optimizer.step()

@@ -204,7 +204,7 @@ class DQNAgent:
         A ``ParallelManager`` with ``agent.config.parallel`` collects it.
         """
         buffer = self._replay()
-        buffer.take([self._copied(item) for item in trajectory])
+        buffer.take([_copied(item) for item in trajectory])
         return len(buffer)
 
     def learn(self, steps: int = 1, progress: float = 0.0) -> Report:
@@ -217,15 +217,10 @@ class DQNAgent:
             self._buffer = build_buffer(self.config, self.spec, self.learner)
         return self._buffer
 
-    def _copied(self, item: CollectedSlab) -> CollectedSlab:
-        """Copies a slab, whose memory workers will use again."""
-        parallel, shape = self.config.parallel, item.slab.shape
-        if (shape.steps, shape.games) != (parallel.horizon, parallel.games):
-            raise ConfigError(
-                f"a slab has {shape.steps} steps x {shape.games} games, and the replay keeps slabs of "
-                f"{parallel.horizon} x {parallel.games}; collect with agent.config.parallel"
-            )
-        return CollectedSlab(item.record.without_slab(), item.first_game, copy_slab(item.slab))
+
+def _copied(item: CollectedSlab) -> CollectedSlab:
+    """Copies a slab, whose memory workers will use again."""
+    return CollectedSlab(item.record.without_slab(), item.first_game, copy_slab(item.slab))
 
 
 @dataclass(frozen=True)
