@@ -75,7 +75,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     sources = {
         f"keisei/{path.relative_to(SOURCE).as_posix()}"
         for path in SOURCE.rglob("*")
-        if path.suffix in (".py", ".pyi", ".yaml") or path.name == "py.typed"
+        if path.suffix in (".py", ".pyi", ".yaml", ".json", ".txt") or path.name == "py.typed"
     }
     assert names - information - native == sources
     assert {"keisei/configs/tictactoe-ppo.yaml", "keisei/runs/archive.py", "keisei/py.typed"} <= sources
@@ -83,6 +83,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert "baseline" in built <= set(BUILDS)
     assert len(native) == len(built)
     assert any(name.endswith("licenses/LICENSE") for name in information)
+    assert "keisei/games/shogi/characters.OFL.txt" in sources, "the outlines go with their licence"
 
 
 def test_it_is_what_runs_in_the_new_environment(installed: Path, tmp_path: Path) -> None:
