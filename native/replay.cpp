@@ -184,6 +184,7 @@ void add_places(const int* places, std::size_t size, int places_of_a_slab, int* 
             slab = places[i] / places_of_a_slab;
             first = slab * places_of_a_slab;
         }
+        if (count[slab] == places_of_a_slab) throw std::out_of_range("more places of a slab are drawn than it has");
         if (listed) listed[first + count[slab]] = places[i] - first;
         ++count[slab];
     }

@@ -87,7 +87,8 @@ void gather_sample(const SlabSizes& sizes, int packed_bytes, const SlabAddresses
                    const int* places, std::size_t count, SampleRows out);
 
 // Adds places to those that may be drawn: slab k has count[k] of them. If `listed` is not null, they are listed there
-// from listed[k · places_of_a_slab] on, counted from the first place of the slab.
+// from listed[k · places_of_a_slab] on, counted from the first place of the slab. Throws std::out_of_range where a slab
+// has no more.
 void add_places(const int* places, std::size_t size, int places_of_a_slab, int* count, int* listed);
 
 // Draws places with equal chances from those that add_places has listed.

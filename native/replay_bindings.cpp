@@ -146,6 +146,14 @@ void bind_tree(nb::module_& m) {
             },
             "places"_a, "priorities"_a)
         .def(
+            "clear",
+            [](SumTree& tree, std::size_t first, std::size_t count) {
+                if (first > tree.places() || count > tree.places() - first)
+                    throw std::out_of_range("the tree has " + std::to_string(tree.places()) + " places");
+                tree.clear(first, count);
+            },
+            "first"_a, "count"_a)
+        .def(
             "get",
             [](const SumTree& tree, Array<const int> places, Array<float> out) {
                 check_range(places.data(), places.size(), tree.places(), "a place");

@@ -493,7 +493,9 @@ class Replay {
             terminated_[game] = random.below(9) == 0;
             truncated_[game] = random.below(9) == 0;
         }
+        if (!slab) std::fill(count_.begin(), count_.end(), 0);  // open decisions of slabs that are used again
         drawn_[slab] = 0;
+        tree_.clear(std::size_t(slab) * sizes_.places(), sizes_.places());
         const SlabColumns columns{acting_.get(), seat_.data(), owner_.data(), reward_.data(),
                                   terminated_.get(), truncated_.get(), final_seat_.data()};
         const std::size_t found =
@@ -564,7 +566,7 @@ std::string replays() {
         const int seats = 1 + random.below(4);
         const SlabSizes sizes{1 + random.below(9), 1 + random.below(9), seats, simultaneous};
         Replay replay(sizes, {1 + random.below(5), 0.9, 0, seats == 2 && !simultaneous && random.below(2)});
-        for (int slab = 0; slab < 3; ++slab) closed += replay.take(random, slab);
+        for (int slab = 0; slab < 5; ++slab) closed += replay.take(random, slab % 3);
         replay.draw(random);
     }
     return std::to_string(closed) + " decisions followed";

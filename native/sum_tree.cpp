@@ -1,6 +1,7 @@
 #include "sum_tree.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "randomness.h"
 
@@ -12,11 +13,13 @@ constexpr std::size_t PRIORITIES = 16, SUMS = 8;
 
 std::size_t groups(std::size_t parts, std::size_t size) { return (parts + size - 1) / size; }
 
+// In four sums that are then added, always in this order, so that every build rounds alike.
 template <std::size_t Size, typename Number>
 double sum(const Number* parts) {
-    double total = 0;
-    for (std::size_t i = 0; i < Size; ++i) total += double(parts[i]);
-    return total;
+    double sums[4] = {};
+    for (std::size_t i = 0; i < Size; i += 4)
+        for (std::size_t j = 0; j < 4; ++j) sums[j] += double(parts[i + j]);
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 // Finds the part that `at` is in, and takes from `at` what is before it. There is no branch to guess wrong, which would
@@ -66,6 +69,19 @@ void SumTree::set(const int* places, const float* priorities, std::size_t count)
         const std::size_t group = std::size_t(places[i]) / PRIORITIES;
         if (changed.empty() || changed.back() != group) changed.push_back(group);
     }
+    add_up(changed);
+}
+
+void SumTree::clear(std::size_t first, std::size_t count) {
+    if (!count) return;
+    std::fill_n(priorities_.begin() + std::ptrdiff_t(first), count, 0.0f);
+    std::vector<std::size_t> changed(groups(first + count, PRIORITIES) - first / PRIORITIES);
+    std::iota(changed.begin(), changed.end(), first / PRIORITIES);
+    add_up(changed);
+}
+
+// Adds up the groups of priorities that have changed, and then level by level the sums above them.
+void SumTree::add_up(std::vector<std::size_t>& changed) {
     for (const std::size_t group : changed)
         sums_[0][group] = sum<PRIORITIES>(&priorities_[group * PRIORITIES]);
     for (std::size_t level = 1; level < sums_.size(); ++level) {

@@ -22,10 +22,14 @@ class SumTree {
     // Where a place is named twice, the last one counts.
     void set(const int* places, const float* priorities, std::size_t count);
 
+    // Sets the priorities of neighbouring places to 0.
+    void clear(std::size_t first, std::size_t count);
+
     // One place from each of `size` equal shares of the total. The total is above 0.
     void draw(u64 seed, u64 key, int* places, std::size_t size) const;
 
   private:
+    void add_up(std::vector<std::size_t>& changed);
     int find(double at) const;
 
     std::size_t places_;

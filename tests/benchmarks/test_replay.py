@@ -83,6 +83,8 @@ def test_all_is_measured_and_peers_that_do_not_run_are_named() -> None:
     assert insert["reached"] == pytest.approx(ours[0]["inserts_per_second"] / theirs[0]["inserts_per_second"])
     assert insert["met"] == (insert["reached"] >= 3)
     assert targets["shogi, uniform: bytes"]["reached"] == pytest.approx(100 / ours[0]["bytes_per_decision"])
+    packed = targets["connect-four, uniform: sample, packed"]["reached"]
+    assert packed == pytest.approx(ours[2]["packed_samples_per_second"] / theirs[1]["samples_per_second"])
     assert not any("prioritised" in name for name in targets)
 
 

@@ -171,6 +171,23 @@ def test_sums_depend_on_the_priorities_alone() -> None:
     assert one.total == other.total
 
 
+@pytest.mark.parametrize(("first", "count"), [(0, 3000), (0, 0), (7, 1), (15, 2), (100, 333), (2999, 1)])
+def test_clearing_neighbours_is_setting_them_to_nothing(first: int, count: int) -> None:
+    places = np.arange(3000, dtype=np.int32)
+    one, other = core.SumTree(3000), core.SumTree(3000)
+    for tree in (one, other):
+        tree.set(places, 1 + np.sin(places).astype(np.float32))
+    one.clear(first, count)
+    other.set(places[first : first + count], np.zeros(count, np.float32))
+    assert one.total == other.total
+    found, expected = np.empty(3000, np.float32), np.empty(3000, np.float32)
+    one.get(places, found)
+    other.get(places, expected)
+    assert found.tobytes() == expected.tobytes()
+    with pytest.raises(IndexError, match="the tree has 3000 places"):
+        one.clear(first, 3001 - first)
+
+
 def test_wrong_places_do_not_reach_memory() -> None:
     tree = core.SumTree(10)
     with pytest.raises(ValueError, match="nothing to draw"):
@@ -258,3 +275,14 @@ def test_both_seats_need_a_zero_sum_game_of_two() -> None:
         with pytest.raises(ConfigError, match="chain = both-seats is for zero-sum games of two"):
             replay_of(kind, STEPS, GAMES, 6, chain="both-seats")
     replay_of(KINDS[0], STEPS, GAMES, 6, chain="both-seats")
+
+
+def test_a_slab_has_no_more_places_than_it_has() -> None:
+    slabs = core.ReplaySlabs(2, 2, 2, 1, False, 4, 1, 0.9, 0, False)
+    counts, listed = np.zeros(2, np.int32), np.zeros((2, 4), np.int32)
+    slabs.add(np.array([4, 5, 6], np.int32), counts, listed)
+    assert (counts.tolist(), listed[1].tolist()) == ([0, 3], [0, 1, 2, 0])
+    with pytest.raises(IndexError, match="more places of a slab are drawn than it has"):
+        slabs.add(np.array([7, 7], np.int32), counts, listed)
+    with pytest.raises(IndexError, match="a place is outside 0 … 7"):
+        slabs.add(np.array([8], np.int32), counts, listed)

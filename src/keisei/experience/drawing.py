@@ -105,7 +105,7 @@ class PrioritisedDrawing(_Counted):
 
     def remove_slab(self, index: int) -> None:
         super().remove_slab(index)
-        self._tree.set(self._places_of(index), np.zeros(self._size, np.float32))
+        self._tree.clear(index * self._size, self._size)
 
     def draw(self, size: int, seed: int, key: int, progress: float) -> tuple[IntArray, FloatArray]:
         places, priorities = np.empty(size, np.int32), np.empty(size, np.float32)
@@ -138,6 +138,3 @@ class PrioritisedDrawing(_Counted):
         """Restores the priorities of all places, after those that may be drawn were added."""
         self._tree.set(np.arange(len(priorities), dtype=np.int32), priorities)
         self.highest = highest
-
-    def _places_of(self, index: int) -> IntArray:
-        return np.arange(index * self._size, (index + 1) * self._size, dtype=np.int32)
