@@ -8,7 +8,7 @@ import pytest
 
 from keisei.policies.networks import ModelConfig
 from keisei.policies.seating import LEARNER, PolicyConfig
-from keisei.training.league.drawing import chances, draw
+from keisei.training.league.drawing import chances, draw, table_share
 from keisei.training.league.roster import Member, Roster
 from keisei.training.league.settings import Weighting
 
@@ -89,6 +89,18 @@ def test_a_phase_allows_some_only() -> None:
         "update-2",
     }
     assert frequencies(members[:2], "uniform", allowed=("snapshots",)) == {"learner": 1.0}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("tables", [1, 2, 4, 7])
+def test_tables_take_turns_in_meeting_the_league(tables: int, share: float) -> None:
+    turns = 2 * tables * tables
+    shares = [[table_share(share, place, tables, swap) for place in range(tables)] for swap in range(turns)]
+    for at_once in shares:
+        assert sum(at_once) == pytest.approx(share * tables)
+        assert sum(0 < own < 1 for own in at_once) <= 1
+    of_each = [sum(column) / turns for column in zip(*shares, strict=True)]
+    assert of_each == pytest.approx([share] * tables)
 
 
 def test_a_draw_follows_from_its_key() -> None:

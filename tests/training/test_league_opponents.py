@@ -65,6 +65,10 @@ class League:
     def seated(self) -> list[int]:
         return [table.lineup.member for table in self.manager.tables]
 
+    @property
+    def shares(self) -> list[float]:
+        return [table.lineup.share for table in self.manager.tables]
+
     def __enter__(self) -> League:
         return self
 
@@ -159,12 +163,12 @@ def test_a_curriculum_decides_whom_tables_meet_and_how_often() -> None:
     with League(members=["random"], curriculum=curriculum) as league:
         league.update(0.1)
         assert league.seated == [100, 100]
-        assert league.manager.tables[0].lineup.share == 1.0
+        assert league.shares == [1.0, 1.0]
         league.update(0.6)
         assert 100 not in league.seated
-        assert league.manager.tables[0].lineup.share == 0.0
+        assert league.shares == [0.0, 0.0]
         league.update(0.9)
-        assert league.manager.tables[0].lineup.share == 0.5
+        assert sum(league.shares) == 1.0
 
 
 @pytest.mark.parametrize("game", ["tictactoe", "connect-four"])

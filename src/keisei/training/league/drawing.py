@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
@@ -11,7 +12,7 @@ from keisei.policies.seating import LEARNER
 from keisei.training.league.roster import Member
 from keisei.training.league.settings import SNAPSHOTS, Sampling, Weighting
 
-__all__ = ["chances", "draw"]
+__all__ = ["chances", "draw", "table_share"]
 
 
 def draw(
@@ -30,6 +31,19 @@ def draw(
     ends = list(accumulate(chances(may, sampling, weighting)))
     place = bisect_right(ends, uniform * ends[-1])
     return may[min(place, len(may) - 1)].number
+
+
+def table_share(share: float, place: int, tables: int, swap: int) -> float:
+    """Gives the share of games that meet the league at one of several tables. Over all tables it is ``share``.
+
+    Some tables meet the league in all games and others in none, and they change with each swap. Games of both kinds at
+    every table would mean twice as many forward passes, each with half as many rows. At most one table mixes them.
+    """
+    meeting = share * tables
+    turn = max(1, math.floor(meeting))
+    # After a round of turns, all move on by one, so that each table comes to each place equally often.
+    rounds = swap // (tables // math.gcd(turn, tables))
+    return min(1.0, max(0.0, meeting - (place - swap * turn - rounds) % tables))
 
 
 def chances(members: Sequence[Member], sampling: Sampling, weighting: Weighting) -> list[float]:

@@ -24,7 +24,7 @@ from keisei.policies.behaviour import Behaviour
 from keisei.policies.seating import LAST_MEMBER, LEARNER, Lineup, PolicyConfig, learner_seat
 from keisei.runs.checkpoint import State, checkpoint_name
 from keisei.training.events import Counters, LeagueSummary
-from keisei.training.league.drawing import draw
+from keisei.training.league.drawing import draw, table_share
 from keisei.training.league.roster import NO_GAMES, Member, Roster
 from keisei.training.league.settings import CurriculumPhase, LeagueSettings
 
@@ -125,7 +125,8 @@ class OpponentManager:
             member = draw(self.roster.pool, phase.members, phase.sampling, self._settings.weighting, key)
             self._drawn[table.number] = swap, member
         assert phase.latest_ratio is not None
-        self.lineups.seat(table.number, Lineup(self._drawn[table.number][1], 1 - phase.latest_ratio))
+        share = table_share(1 - phase.latest_ratio, self._tables.index(table), len(self._tables), swap)
+        self.lineups.seat(table.number, Lineup(self._drawn[table.number][1], share))
 
     # After a collection.
 

@@ -74,7 +74,7 @@ class LeagueSettings(Settings):
     """When a snapshot is added: after ``save_steps``, or when the learner also scores enough against the others."""
     win_rate_threshold: Annotated[float, Field(gt=0, lt=1)] = 0.6
     """The score against the snapshots, since the last one was added, at which the next one is (``win_rate``)."""
-    swap_steps: Annotated[int, Field(ge=1)] = 20_000
+    swap_steps: Annotated[int, Field(ge=1)] = 50_000
     """Transitions of a table after which it draws another member. Games in play keep theirs."""
     sampling: Sampling = "uniform"
     """How members are drawn: each alike, the latest snapshot, or by the score against them (prioritised fictitious
