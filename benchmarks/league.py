@@ -8,6 +8,7 @@ different weights, so games differ as they do in training.
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
@@ -15,9 +16,10 @@ from dataclasses import asdict, dataclass
 import torch
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
-from benchmarks.measure import machine, race, rate_of, widen
+from benchmarks.measure import machine, rate_of, widen
 from keisei.machine.cores import usable_cores
 from keisei.parallel import ParallelManager
 from keisei.policies.behaviour import Behaviour
@@ -40,8 +42,8 @@ NOISE = 0.3
 class Settings:
     """What is measured, and for how long."""
 
-    rounds: int = 5
-    seconds: float = 4.0
+    rounds: int = 30
+    seconds: float = 1.0
     preset: str = "shogi-quickstart"
     members: int = 12
     latest_ratio: float = 0.5
@@ -61,6 +63,7 @@ class LeagueReport:
     """Transitions a second, as the median of the rounds."""
     league: float
     ratio: float
+    """The median of the ratios of two turns that followed each other."""
     members_at_once: float
     """Members that a table meets in one slab, on average."""
 
@@ -77,7 +80,11 @@ def measure(settings: Settings, console: Console) -> LeagueReport:
     with ExitStack() as stack:
         alone = stack.enter_context(closing(Collecting(settings, in_league=False)))
         league = stack.enter_context(closing(Collecting(settings, in_league=True)))
-        rates = race({"self-play": alone, "league": league}, settings.seconds, settings.rounds, console)
+        turns = range(settings.rounds)
+        rates = [
+            (alone(settings.seconds), league(settings.seconds))
+            for _ in track(turns, description="measuring", console=console, transient=True)
+        ]
         return LeagueReport(
             machine=machine(),
             preset=settings.preset,
@@ -86,9 +93,9 @@ def measure(settings: Settings, console: Console) -> LeagueReport:
             swap_steps=settings.swap_steps,
             workers=usable_cores(),
             rounds=settings.rounds,
-            self_play=rates["self-play"],
-            league=rates["league"],
-            ratio=rates["league"] / rates["self-play"],
+            self_play=statistics.median(rate for rate, _ in rates),
+            league=statistics.median(rate for _, rate in rates),
+            ratio=statistics.median(met / own for own, met in rates),
             members_at_once=league.members_at_once,
         )
 

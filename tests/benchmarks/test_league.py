@@ -17,5 +17,5 @@ def test_a_small_measurement() -> None:
     assert isinstance(console.file, io.StringIO)
     report = json.loads(console.file.getvalue())
     assert report["members"] == 3
-    assert report["ratio"] == report["league"] / report["self_play"] > 0
+    assert report["ratio"] == report["league"] / report["self_play"] > 0, "of one pair of turns"
     assert report["members_at_once"] > 0

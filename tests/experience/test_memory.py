@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import multiprocessing
 import os
@@ -101,6 +102,46 @@ def test_arrays_of_objects_are_refused() -> None:
 def test_it_is_pickled_only_for_a_child_that_starts() -> None:
     with SharedBlock(64) as block, pytest.raises(SharedMemoryError, match=r"multiprocessing\.Process"):
         pickle.dumps(block)
+
+
+def test_a_private_block_needs_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = len(os.listdir("/proc/self/fd")) if LINUX.args[0] is False else 0
+    blocks = [SharedBlock.private(100) for _ in range(50)]
+    for number, block in enumerate(blocks):
+        block.array(np.uint8, 100)[:] = number
+    assert [int(block.array(np.uint8, 100).sum()) for block in blocks] == [100 * n for n in range(50)]
+    if before:
+        assert len(os.listdir("/proc/self/fd")) == before
+    monkeypatch.setattr(memory.context, "get_spawning_popen", lambda: object())
+    with pytest.raises(SharedMemoryError, match="is private and cannot be given to a process"):
+        blocks[0].__reduce__()
+    blocks[0].close()
+    with pytest.raises(SharedMemoryError, match="is closed and cannot be given to a process"):
+        blocks[0].__reduce__()
+    with pytest.raises(SharedMemoryError, match="can be had"):
+        SharedBlock.private(1 << 62)
+
+
+@LINUX
+def test_a_part_of_a_sparse_block_is_reserved() -> None:
+    with SharedBlock(1 << 22, sparse=True) as block:
+        assert os.fstat(block._fd).st_blocks == 0
+        block.reserve(1 << 20, 1 << 20)
+        assert os.fstat(block._fd).st_blocks * 512 == 1 << 20
+
+
+def test_memory_that_cannot_be_reserved_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system is not asked for too much here: some would give all that they have first."""
+
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with SharedBlock(1 << 20, sparse=True) as block:
+        monkeypatch.setattr(os, "posix_fallocate", refuse, raising=False)
+        with pytest.raises(
+            SharedMemoryError, match=r"of 1\.0 MB can be had: the system says: .*No space left"
+        ):
+            block.reserve(0, 1 << 20)
 
 
 def test_close_may_be_called_twice_and_use_after_it_is_an_error() -> None:

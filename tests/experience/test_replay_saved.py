@@ -150,6 +150,16 @@ def test_only_new_slabs_are_written_and_old_ones_go(tmp_path: Path) -> None:
     assert_same(again, buffer)
 
 
+def test_a_slab_that_is_cut_off_on_disk_is_written_again(tmp_path: Path) -> None:
+    kind = KINDS[0]
+    buffer, again = (replay_of(kind, STEPS, GAMES, 4, save_replay=True) for _ in range(2))
+    buffer.take(played(kind))
+    first = save_checkpoint(tmp_path, checkpoint_of(buffer, 1))
+    next(iter(first.glob("*.piece"))).write_bytes(b"cut off")
+    restored(again, load_checkpoint(save_checkpoint(tmp_path, checkpoint_of(buffer, 2))))
+    assert_same(again, buffer)
+
+
 def test_without_hard_links_slabs_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError("no links here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -110,6 +111,4 @@ def test_memory_of_leased_slabs_is_taken_at_the_start() -> None:
     with manager_of(backend="inline", leased_slabs=3) as manager:
         block = manager._parts.arena._block
         size = manager._parts.arena.size.slab_bytes
-        import os
-
         assert os.fstat(block._fd).st_blocks * 512 >= 3 * 0.5 * size

@@ -125,8 +125,8 @@ def collect(
 
 @app.command()
 def league(
-    rounds: Rounds = 5,
-    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 4.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Pairs of turns; medians are shown.")] = 30,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 1.0,
     preset: Annotated[
         str, typer.Option(help="The preset with game, network and tables.")
     ] = "shogi-quickstart",

@@ -58,7 +58,10 @@ class SharedBlock:
     def private(cls, nbytes: int) -> Self:
         """A block of this process alone. It needs no file descriptor, of which a process has some thousand."""
         block = cls.__new__(cls)
-        block._hold(-1, mmap.mmap(-1, nbytes), sparse=True)
+        try:
+            block._hold(-1, mmap.mmap(-1, nbytes), sparse=True)
+        except (OSError, OverflowError, MemoryError) as error:
+            raise SharedMemoryError(_too_large(nbytes, f"the system says: {error}")) from error
         return block
 
     def _hold(self, fd: int, mapping: mmap.mmap, sparse: bool) -> None:

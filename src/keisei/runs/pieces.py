@@ -64,7 +64,7 @@ def write_pieces(checkpoint: Path, pieces: Mapping[str, Piece]) -> dict[str, Pie
     for name, piece in pieces.items():
         path = piece_path(checkpoint, name)
         try:
-            if path.name not in known or not _linked(known[path.name], path):
+            if path.name not in known or not _linked(known[path.name], path, piece.nbytes):
                 write_new(path, piece.read())
             written[name] = piece
         except CheckpointError as error:
@@ -94,9 +94,11 @@ def read_file(path: Path) -> bytes:
         raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _linked(source: Path, path: Path) -> bool:
-    """Makes a hard link. False where the file system has none, or has too many to this file."""
+def _linked(source: Path, path: Path, nbytes: int) -> bool:
+    """Makes a hard link. False where the file system has none, or the file is damaged or no longer there."""
     try:
+        if source.stat().st_size != nbytes:
+            return False
         os.link(source, path)
     except OSError:
         return False
