@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from keisei.config import Settings
 from keisei.errors import ConfigError
@@ -93,8 +93,7 @@ class TrainConfig(Settings):
     model: ModelConfig = ModelConfig()
     learner: SelfPlaySettings = SelfPlaySettings()
     parallel: ParallelConfig = ParallelConfig()
-    league: LeagueSettings | None = None
-    """Opponents for the learner; null plays without a league."""
+    league: LeagueSettings = LeagueSettings(enabled=False)
     evaluation: EvaluationSettings = EvaluationSettings()
     run: RunSettings = RunSettings()
 
@@ -105,6 +104,11 @@ class TrainConfig(Settings):
         if isinstance(parallel, Mapping) and "seed" in parallel:
             raise ValueError("parallel.seed: a run has one seed, and its place is run.seed; set that")
         return given
+
+    @field_validator("league", mode="before")
+    @classmethod
+    def _plays_without_a_league(cls, given: Any) -> Any:
+        return {"enabled": False} if given is None else given
 
     @model_validator(mode="after")
     def _fits_together(self) -> TrainConfig:
@@ -165,12 +169,8 @@ class TrainConfig(Settings):
             )
 
     def _check_league(self, spec: GameSpec) -> None:
-        if self.has_league and spec.seats < 2:
+        if self.league.enabled and spec.seats < 2:
             raise ConfigError(f"league: {spec.name} has one seat, and nobody to meet there; leave it out")
-
-    @property
-    def has_league(self) -> bool:
-        return self.league is not None and self.league.enabled
 
     def placed(self) -> TrainConfig:
         """The same settings, with this machine's numbers in place of ``auto``: one worker for each core, at most one
@@ -211,5 +211,4 @@ def _without_placement(config: TrainConfig) -> dict[str, Any]:
     return {
         section: {name: value for name, value in settings.items() if name not in PLACEMENT.get(section, ())}
         for section, settings in plain.items()
-        if settings is not None
     }
