@@ -289,19 +289,19 @@ def test_no_figure_that_is_not_a_number_is_drawn() -> None:
 
 
 def test_a_learner_of_another_kind_shows_what_it_tells() -> None:
-    told = Report({0: {"train/td_error": 0.25, "replay/size": 1e6, tags.LEARNING_RATE: 1e-3}})
+    told = Report({0: {"train/td_spread": 0.25, "replay/size": 1e6, tags.LEARNING_RATE: 1e-3}})
     history = RunHistory()
     history.start(STARTED)
     history.add_update(replace(an_update(1), report=told))
     lines = drawn(history, 80, 24)
     assert {len(line) for line in lines} == {80}
     text = "\n".join(lines)
-    for name, value in [("learning rate", "1.0e-03"), ("td error", "0.25"), ("size", "1e\\+06")]:
+    for name, value in [("learning rate", "1.0e-03"), ("td spread", "0.25"), ("size", "1e\\+06")]:
         assert re.search(rf"{name} +{value} +▅ ", text)
     assert "entropy" not in text
     file = io.StringIO()
     PlainView(Console(file=file)).on_update(replace(an_update(1), report=told))
-    assert "  learning rate 1.0e-03  td error 0.25  size 1e+06  games 20  " in file.getvalue()
+    assert "  learning rate 1.0e-03  td spread 0.25  size 1e+06  games 20  " in file.getvalue()
 
 
 def test_a_still_is_well_formed_whatever_the_notes_say() -> None:

@@ -68,7 +68,7 @@ def stored_changes(run: RunDirectory) -> list[tuple[int, str, str, str]]:
 
 
 def classes_of(annotation: object) -> list[type[Settings]]:
-    """The classes that a section may have. The learner's depends on the regime, and there may be no league."""
+    """The classes that a section may have. The learner's depends on the regime."""
     found = [annotation, *get_args(annotation), *chain(*map(get_args, get_args(annotation)))]
     return [kind for kind in found if isinstance(kind, type) and issubclass(kind, Settings)]
 
@@ -108,19 +108,18 @@ def test_only_settings_that_exist_are_sorted() -> None:
 
 
 def test_a_setting_that_nobody_has_sorted_never_changes() -> None:
-    assert rule_of("learner", "brand_new") is rule_of("league", "size") is Rule.NEVER
+    assert rule_of("learner", "brand_new") is rule_of("world", "size") is Rule.NEVER
     (change,) = differences({"learner": {"brand_new": 1}}, {"learner": {"brand_new": 2}})
     assert (str(change), change.rule) == ("learner.brand_new 1 → 2", Rule.NEVER)
 
 
-def test_a_league_is_not_added_or_left_out_on_the_way_but_its_draws_may_change() -> None:
-    league = {"enabled": True, "window": 12}
-    added = {change.setting: change.rule for change in differences({"league": None}, {"league": league})}
-    left = {change.setting: change.rule for change in differences({"league": league}, {"league": None})}
-    assert added == left == {"league.enabled": Rule.NEVER, "league.window": Rule.ANNOUNCED}
-    (change,) = differences({"league": league}, {"league": {**league, "window": 6}})
-    assert (str(change), change.rule) == ("league.window 12 → 6", Rule.ANNOUNCED)
-    assert not differences({}, {"league": None})
+def test_a_league_may_be_added_and_left_out_on_the_way() -> None:
+    without, league = ({"league": {"enabled": yes, "window": 12}} for yes in (False, True))
+    (added,) = differences(without, league)
+    (left,) = differences(league, without)
+    assert (str(added), added.rule) == ("league.enabled false → true", Rule.ANNOUNCED)
+    assert (str(left), left.rule) == ("league.enabled true → false", Rule.ANNOUNCED)
+    assert not differences({}, without)
 
 
 def test_differences_look_into_tables_and_know_the_defaults() -> None:

@@ -20,16 +20,19 @@ def settings(**given: Any) -> LeagueSettings:
 
 @pytest.mark.parametrize("override", ["league.enabled=true", "league={}"])
 def test_one_setting_switches_it_on(override: str) -> None:
-    config = tiny(override)
-    assert config.has_league
-    assert config.league == LeagueSettings()
-    assert not tiny().has_league
-    assert not tiny("league.enabled=false").has_league
+    assert tiny(override).league == LeagueSettings()
+    assert tiny(override).league.enabled
+
+
+@pytest.mark.parametrize("overrides", [(), ("league=null",), ("league.enabled=false",)])
+def test_without_it_there_is_none(overrides: tuple[str, ...]) -> None:
+    assert tiny(*overrides).league == LeagueSettings(enabled=False)
+    assert tiny(*overrides).is_same_experiment(tiny())
 
 
 def test_presets_play_without_a_league() -> None:
     for name in preset_names():
-        assert load_preset(name).config().league is None
+        assert not load_preset(name).config().league.enabled
 
 
 def test_a_league_is_another_experiment() -> None:

@@ -131,14 +131,16 @@ def _facts(view: LeagueView) -> list[Text]:
 
 
 def _matrix(view: LeagueView, width: int) -> Table:
-    """Draws the newest rows, and as many members as fit."""
+    """Draws the newest rows, and as many members as fit, of those that the learner has met."""
     room = max(1, (width - NAME_WIDTH) // CELL_WIDTH)
-    shown = view.pool[-room:]
+    met = {row.member for row in view.results}
+    shown = [member for member in view.pool if member.name in met][-room:]
     cells = {(row.learner, row.member): row for row in view.results}
     table = Table("Learner", box=None, pad_edge=False)
     for member in shown:
         table.add_column(str(member.number), justify="right", no_wrap=True)
-    learners = list(dict.fromkeys(row.learner for row in view.results))
+    names = {member.name for member in shown}
+    learners = list(dict.fromkeys(row.learner for row in view.results if row.member in names))
     for learner in learners[-MATRIX_ROWS:]:
         found = [cells.get((learner, member.name)) for member in shown]
         table.add_row(Text(one_line(learner)), *(_cell(row) for row in found))

@@ -88,7 +88,7 @@ def small_config(
         model=ModelConfig(network="mlp", hidden_dim=64),
         learner=SelfPlaySettings(epochs=2, minibatch_size=256, parts=2),
         parallel=ParallelConfig(tables=tables, games=games, horizon=HORIZON),
-        league=QUICK_LEAGUE if league else None,
+        league=QUICK_LEAGUE.model_copy(update={"enabled": league}),
         run=RunSettings(seed=seed),
     )
 

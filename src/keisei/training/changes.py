@@ -61,12 +61,7 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
                 "huber", "epsilon", "final_epsilon", "epsilon_decay", "epsilon_share", "epsilon_spread", "replay",
             }
         ),
-        "league": frozenset(
-            {
-                "latest_ratio", "window", "milestones", "save_steps", "add_when", "win_rate_threshold", "swap_steps",
-                "sampling", "weighting", "curriculum", "temperature", "epsilon", "forgotten_threshold",
-            }
-        ),
+        "league": WHOLE_SECTION,
         "parallel": frozenset(
             {
                 "episodes_per_worker", "model_sync_interval", "worker_reset_interval", "compression_enabled",
@@ -81,7 +76,6 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
         "model": WHOLE_SECTION,
         "learner": frozenset({"regime"}),
         "parallel": frozenset({"tables", "games", "horizon"}),
-        "league": frozenset({"enabled", "members"}),
         "run": frozenset({"seed"}),
     },
 }  # fmt: skip
@@ -112,14 +106,14 @@ def rule_of(section: str, name: str) -> Rule:
     return Rule.NEVER
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Mapping[str, Any] | None]) -> list[Change]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Mapping[str, Any]]) -> list[Change]:
     """Gives the settings of ``new`` that differ from ``old``. What ``old`` does not name, since an older version of
-    Keisei has written it, has the default value. A section that is None has no settings."""
+    Keisei has written it, has the default value."""
     usual = TrainConfig().model_dump(mode="json")
     return [
         Change(path, before, after, rule_of(section, name))
         for section, settings in new.items()
-        for name in (settings if settings is not None else old.get(section) or ())
+        for name in settings
         for path, before, after in _different(
             f"{section}.{name}",
             _value(old, section, name, _value(usual, section, name, UNSET)),

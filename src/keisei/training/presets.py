@@ -41,21 +41,21 @@ class Source:
 
         return parse_settings(TrainConfig, apply_overrides(self.settings, overrides), self.where)
 
-    def written(self, overrides: Iterable[str] = ()) -> dict[str, dict[str, Any] | None]:
+    def written(self, overrides: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
         """Gives the settings that are written here or overridden, without any other, and with values for ``auto``. A
-        section that is written as null is None."""
+        section that is written as null has all its settings."""
         from keisei.config import apply_overrides
         from keisei.training.settings import LENGTH
 
         resolved = self.config(overrides).resolved().model_dump(mode="json")
         named = {
-            section: [*(names or ())] for section, names in apply_overrides(self.settings, overrides).items()
+            section: [*(resolved[section] if names is None else names)]
+            for section, names in apply_overrides(self.settings, overrides).items()
         }
         if {*LENGTH} & {*named.get("run", ())}:
             named["run"] += LENGTH
         return {
-            section: None if resolved[section] is None else {name: resolved[section][name] for name in names}
-            for section, names in named.items()
+            section: {name: resolved[section][name] for name in names} for section, names in named.items()
         }
 
     def config_over(self, own: TrainConfig, overrides: Iterable[str] = ()) -> TrainConfig:
@@ -65,7 +65,7 @@ class Source:
 
         merged = own.model_dump(mode="json")
         for section, settings in self.written(overrides).items():
-            merged[section] = None if settings is None else {**(merged[section] or {}), **settings}
+            merged[section] |= settings
         return parse_settings(TrainConfig, merged, self.where)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from keisei.config import Settings
 from keisei.errors import ConfigError
@@ -92,10 +92,14 @@ class TrainConfig(Settings):
     model: ModelConfig = ModelConfig()
     learner: LearnerSettings = SelfPlaySettings()
     parallel: ParallelConfig = ParallelConfig()
-    league: LeagueSettings | None = None
-    """Opponents for the learner; null plays without a league."""
+    league: LeagueSettings = LeagueSettings(enabled=False)
     evaluation: EvaluationSettings = EvaluationSettings()
     run: RunSettings = RunSettings()
+
+    @field_validator("league", mode="before")
+    @classmethod
+    def _plays_without_a_league(cls, given: object) -> object:
+        return {"enabled": False} if given is None else given
 
     @model_validator(mode="after")
     def _fits_together(self) -> TrainConfig:
@@ -145,12 +149,8 @@ class TrainConfig(Settings):
         )
 
     def _check_league(self, spec: GameSpec) -> None:
-        if self.has_league and spec.seats < 2:
+        if self.league.enabled and spec.seats < 2:
             raise ConfigError(f"league: {spec.name} has one seat, and nobody to meet there; leave it out")
-
-    @property
-    def has_league(self) -> bool:
-        return self.league is not None and self.league.enabled
 
     def placed(self) -> TrainConfig:
         """The same settings, with this machine's numbers in place of ``auto``: one worker for each core, at most one

@@ -82,7 +82,7 @@ def _build_manager(
 def _assemble_league(
     config: TrainConfig, spec: GameSpec, checkpoint: Checkpoint | None, run: RunDirectory | None
 ) -> Assembly | None:
-    if config.league is None or not config.league.enabled:
+    if not config.league.enabled:
         return None
     return assemble(config.league, spec, config.parallel.table_count, checkpoint, run)
 

@@ -54,7 +54,10 @@ class Assembly:
         for number, weights in self.weights.items():
             member = self.roster.members[number]
             settings = member.player.temperature, member.player.epsilon
-            opponents.lineups.shelve(number, weights, settings, member.model)
+            model = (
+                None if member.kind == "snapshot" else member.model
+            )  # a snapshot has the learner's network
+            opponents.lineups.shelve(number, weights, settings, model)
         if self.document is not None:
             opponents.restore(self.document)
         return opponents

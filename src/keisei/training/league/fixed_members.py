@@ -13,9 +13,9 @@ from keisei.training.players import load_network
 __all__ = ["as_policy", "check_members", "is_player"]
 
 
-def check_members(settings: LeagueSettings | None, spec: GameSpec, root: Path) -> None:
+def check_members(settings: LeagueSettings, spec: GameSpec, root: Path) -> None:
     """Raises an error if a member is unknown or cannot play this game. A new run calls it before it writes anything."""
-    for member in settings.members if settings is not None and settings.enabled else ():
+    for member in settings.members if settings.enabled else ():
         if is_player(member, spec):
             build_policy(as_policy(member), spec)
         else:

@@ -68,8 +68,8 @@ class OpponentManager:
         if self._snapshot_is_due(counters.transitions):
             self._add_snapshot(counters, behaviour())
         phase = self._settings.phase_at(progress)
-        for table in self._tables:
-            self._seat(table, phase)
+        for place, table in enumerate(self._tables):
+            self._seat(table, place, phase)
 
     def _forget_who_left(self) -> None:
         """Forgets members that are not drawn any more, once no game meets them. It happens before each collection,
@@ -114,7 +114,7 @@ class OpponentManager:
             epsilon=behaviour.epsilon if given.epsilon is None else given.epsilon,
         )
 
-    def _seat(self, table: Table, phase: CurriculumPhase) -> None:
+    def _seat(self, table: Table, place: int, phase: CurriculumPhase) -> None:
         """Seats the member that a table has drawn. It draws again after ``swap_steps`` of its own transitions, so the
         draw does not depend on workers or other tables."""
         played = table.next_sequence * self._manager.slab_transitions
@@ -125,7 +125,7 @@ class OpponentManager:
             member = draw(self.roster.pool, phase.members, phase.sampling, self._settings.weighting, key)
             self._drawn[table.number] = swap, member
         assert phase.latest_ratio is not None
-        share = table_share(1 - phase.latest_ratio, self._tables.index(table), len(self._tables), swap)
+        share = table_share(1 - phase.latest_ratio, place, len(self._tables), swap)
         self.lineups.seat(table.number, Lineup(self._drawn[table.number][1], share))
 
     # After a collection.

@@ -57,7 +57,8 @@ class CurriculumPhase(Settings):
 
 
 class LeagueSettings(Settings):
-    """The learner plays some of its games against a pool of opponents: its own earlier weights and fixed members."""
+    """The learner plays some of its games against a pool of opponents: its own earlier weights and fixed members. A run
+    has no league unless its settings name one."""
 
     enabled: bool = True
     """False plays without a league."""
