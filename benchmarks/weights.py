@@ -28,7 +28,7 @@ from torch import nn
 from benchmarks.measure import Contender, machine, race
 from keisei.errors import KeiseiError
 from keisei.machine.start_method import chosen_start_method
-from keisei.parallel.model_sync import (
+from keisei.parallel.weights.model_sync import (
     CompressionReport,
     ModelSynchronizer,
     WeightReader,
@@ -162,7 +162,7 @@ class Crew:
         self.syncs = {name: ModelSynchronizer(self.model, name) for name in ("none", "half")}
         self.nbytes = sum(tensor.nbytes for tensor in self.model.state_dict().values())
         context: Any = multiprocessing.get_context(chosen_start_method())
-        context.set_forkserver_preload(["keisei.parallel.model_sync"])
+        context.set_forkserver_preload(["keisei.parallel.weights.model_sync"])
         self._queues = [context.Queue() for _ in range(max(WORKERS))]
         self._pipes: list[Connection] = []
         self._processes: list[BaseProcess] = []

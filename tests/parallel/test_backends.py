@@ -16,9 +16,9 @@ from keisei.parallel.backends.check import check_backend
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.inline import InlineBackend
 from keisei.parallel.messages import Failed, Question, decode_reply
-from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.self_play_worker import Manager
+from keisei.parallel.weights.model_sync import WeightReader
+from keisei.parallel.worker.self_play_worker import Manager
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from games_for_tests import BACKENDS, RELAY, manager_of, nudge, pids_of
 
 from keisei.errors import ParallelError, SavedStateError
 from keisei.parallel import ParallelManager, TableSnapshot
-from keisei.parallel.members import MAGIC, split_members, with_members, without_members
 from keisei.parallel.plan import LeaguePlan
+from keisei.parallel.worker.members import MAGIC, split_members, with_members, without_members
 from keisei.policies.networks import build_network
 from keisei.policies.seating import LEARNER, Lineup, PolicyConfig, learner_seat
 

@@ -24,8 +24,8 @@ import torch
 from torch import nn
 
 from keisei.errors import SharedMemoryError, WeightsError, WeightsVersionError
-from keisei.parallel import model_sync
-from keisei.parallel.model_sync import Compression, ModelSynchronizer, WeightReader
+from keisei.parallel.weights import model_sync
+from keisei.parallel.weights.model_sync import Compression, ModelSynchronizer, WeightReader
 from keisei.policies.behaviour import PlaySettings
 
 COMPRESSIONS: tuple[Compression, ...] = ("none", "half", "lossless")

@@ -7,8 +7,8 @@ import torch
 
 import keisei
 from keisei.errors import ParallelError, SharedMemoryError, WeightsError
-from keisei.parallel import shelf as shelves
-from keisei.parallel.shelf import PlaceKind, Shelf
+from keisei.parallel.weights import shelf as shelves
+from keisei.parallel.weights.shelf import PlaceKind, Shelf
 from keisei.policies.networks import ModelConfig, build_network
 
 SPEC = keisei.make_game("tictactoe", batch=1, seed=0).spec

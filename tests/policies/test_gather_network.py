@@ -16,7 +16,7 @@ from keisei.experience.rollout import Minibatch
 from keisei.games import Game, ObservationSpec, registered_games
 from keisei.learners.ppo import PPO, PPOConfig
 from keisei.native import core, load_core, usable_builds
-from keisei.parallel.model_sync import ModelSynchronizer
+from keisei.parallel.weights.model_sync import ModelSynchronizer
 from keisei.policies import MLP, build_network
 from keisei.policies.gather_network import GatherNet, legal_actions
 

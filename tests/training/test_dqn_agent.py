@@ -19,8 +19,8 @@ from keisei.policies.inference_policy import InferencePolicy
 from keisei.runs.state_tensors import weights_digest
 from keisei.training import dqn_agent
 from keisei.training.dqn_agent import DQNAgent, train_dqn
-from keisei.training.learner_settings import PoolSettings
 from keisei.training.players import load_player
+from keisei.training.regimes.learner_settings import PoolSettings
 
 SMALL = ("model.hidden_dim=16", "model.num_layers=1", "parallel.backend=inline")
 

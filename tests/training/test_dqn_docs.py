@@ -20,7 +20,7 @@ from keisei.policies.behaviour import Behaviour
 from keisei.policies.inference_policy import InferencePolicy
 from keisei.policies.networks import ModelConfig
 from keisei.training.dqn_agent import DQNAgent
-from keisei.training.learner_settings import PoolSettings
+from keisei.training.regimes.learner_settings import PoolSettings
 from keisei.training.settings import TrainConfig
 
 ROOT = Path(__file__).parents[2]

@@ -33,7 +33,7 @@ from keisei.training import examiner
 from keisei.training.callbacks import StopTraining
 from keisei.training.interruption import Interruption, UpdateAbandoned
 from keisei.training.presets import run_config
-from keisei.training.publishing import MOVED_ENOUGH
+from keisei.training.regimes.publishing import MOVED_ENOUGH
 from keisei.training.trainer import Trainer, TrainResult
 
 

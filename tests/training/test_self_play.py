@@ -25,9 +25,9 @@ from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import build_network
 from keisei.runs.metric_names import APPROX_KL
 from keisei.training.events import Counters
-from keisei.training.loop import Pace, Parts, summarise, utilisation
-from keisei.training.publishing import LONGEST_WAIT, MOVED_ENOUGH, Publisher
-from keisei.training.self_play import self_play
+from keisei.training.regimes.loop import Pace, Parts, summarise, utilisation
+from keisei.training.regimes.publishing import LONGEST_WAIT, MOVED_ENOUGH, Publisher
+from keisei.training.regimes.self_play import self_play
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import connect
 

@@ -35,9 +35,9 @@ from keisei.runs.metric_names import TAGS
 from keisei.runs.rows import EvaluationRow, GameRow, RatingRow
 from keisei.training.callbacks import Callback, StopTraining
 from keisei.training.events import Counters, Ended, Started, Update
-from keisei.training.loop import Pace
-from keisei.training.regimes import regime_of
-from keisei.training.self_play import self_play
+from keisei.training.regimes.loop import Pace
+from keisei.training.regimes.registry import regime_of
+from keisei.training.regimes.self_play import self_play
 from keisei.training.trainer import Trainer, TrainResult
 
 BY_DQN = {"train/q_mean", "train/td_error", "rollout/exploration_rate"}

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from keisei.experience.collected import CollectedSlab, Experiences
     from keisei.parallel.communication import WorkerCommunicator
     from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
-    from keisei.parallel.model_sync import ModelSynchronizer
     from keisei.parallel.parallel_manager import ParallelManager
     from keisei.parallel.plan import LeaguePlan
-    from keisei.parallel.self_play_worker import SelfPlayWorker
     from keisei.parallel.status import ManagerStatus, WorkerStatus
     from keisei.parallel.tables import TableSnapshot
+    from keisei.parallel.weights.model_sync import ModelSynchronizer
+    from keisei.parallel.worker.self_play_worker import SelfPlayWorker
     from keisei.parallel.workers import WorkerState
 
 __all__ = [
@@ -41,9 +41,9 @@ _HOMES = {
     "keisei.experience.collected": ("CollectedSlab", "Experiences"),
     "keisei.parallel.communication": ("WorkerCommunicator",),
     "keisei.parallel.config": ("EnvConfig", "ParallelConfig", "TableOverride"),
-    "keisei.parallel.model_sync": ("ModelSynchronizer",),
+    "keisei.parallel.weights.model_sync": ("ModelSynchronizer",),
     "keisei.parallel.parallel_manager": ("ParallelManager",),
-    "keisei.parallel.self_play_worker": ("SelfPlayWorker",),
+    "keisei.parallel.worker.self_play_worker": ("SelfPlayWorker",),
     "keisei.parallel.status": ("ManagerStatus", "WorkerStatus"),
     "keisei.parallel.tables": ("TableSnapshot",),
     "keisei.parallel.workers": ("WorkerState",),

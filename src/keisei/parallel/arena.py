@@ -18,7 +18,7 @@ from keisei.experience.slab import Slab, common_bytes, slab_layout
 from keisei.games.contract import Array
 from keisei.machine.memory import free_memory
 from keisei.parallel.config import MAX_WORKERS
-from keisei.parallel.shelf import Shelf
+from keisei.parallel.weights.shelf import Shelf
 
 _LENGTH = struct.Struct("<Q")
 _CONTROL_BYTES = 64

@@ -18,7 +18,7 @@ from keisei.parallel.messages import (
     decode_reply,
 )
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.self_play_worker import Manager
+from keisei.parallel.worker.self_play_worker import Manager
 from keisei.parallel.workers import Worker
 
 START_SECONDS = 60.0

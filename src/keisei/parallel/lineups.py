@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 
 from keisei.errors import ParallelError
 from keisei.parallel.arena import Arena
-from keisei.parallel.members import head_bytes, split_members
 from keisei.parallel.plan import LeaguePlan
-from keisei.parallel.shelf import MemberPlay, Shelf
 from keisei.parallel.tables import Table
-from keisei.parallel.weight_codec import Weights
+from keisei.parallel.weights.shelf import MemberPlay, Shelf
+from keisei.parallel.weights.weight_codec import Weights
+from keisei.parallel.worker.members import head_bytes, split_members
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.seating import LEARNER, Lineup
 

@@ -27,7 +27,6 @@ from keisei.parallel.communication import START_SECONDS
 from keisei.parallel.config import MAX_WORKERS, EnvConfig, ParallelConfig
 from keisei.parallel.document_names import read_settings
 from keisei.parallel.messages import Question, StatePiece
-from keisei.parallel.model_sync import Compression, ModelSynchronizer
 from keisei.parallel.parts import PlayParts
 from keisei.parallel.plan import LeaguePlan, WorkerPlan
 from keisei.parallel.rounds import POLL_SECONDS
@@ -35,6 +34,7 @@ from keisei.parallel.scaling import LoadWatch, summed
 from keisei.parallel.status import ManagerStatus, active, worker_statuses
 from keisei.parallel.tables import Table, TableSnapshot
 from keisei.parallel.timeline import Timeline
+from keisei.parallel.weights.model_sync import Compression, ModelSynchronizer
 from keisei.parallel.workers import GONE, WORKING, Worker, WorkerState
 from keisei.policies.behaviour import Behaviour, PlaySettings
 from keisei.policies.model_config import ModelConfig

@@ -15,16 +15,16 @@ from keisei.parallel.dealer import Dealer
 from keisei.parallel.deliveries import Deliveries
 from keisei.parallel.inference import CentralInference
 from keisei.parallel.lineups import Lineups
-from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.rounds import Collector
-from keisei.parallel.self_play_worker import Manager
-from keisei.parallel.shelf import PlaceKind, Shelf
 from keisei.parallel.status import queue_info
 from keisei.parallel.stock import Stock
 from keisei.parallel.supervision import Supervisor
 from keisei.parallel.tables import Table, TableSnapshot
 from keisei.parallel.timeline import Timeline
+from keisei.parallel.weights.model_sync import ModelSynchronizer
+from keisei.parallel.weights.shelf import PlaceKind, Shelf
+from keisei.parallel.worker.self_play_worker import Manager
 from keisei.policies.networks import ActorCritic
 
 

@@ -23,9 +23,9 @@ from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.messages import Order, OrderKind, Start
-from keisei.parallel.model_sync import ModelSynchronizer
 from keisei.parallel.parallel_manager import ParallelManager
-from keisei.parallel.self_play_worker import SelfPlayWorker
+from keisei.parallel.weights.model_sync import ModelSynchronizer
+from keisei.parallel.worker.self_play_worker import SelfPlayWorker
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic

@@ -31,7 +31,7 @@ from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
-from keisei.training.learner_settings import PoolSettings, SelfPlaySettings
+from keisei.training.regimes.learner_settings import PoolSettings, SelfPlaySettings
 from keisei.training.settings import EvaluationSettings, RunSettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 

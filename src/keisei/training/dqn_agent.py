@@ -31,10 +31,10 @@ from keisei.runs.directory import RunDirectory, config_digest
 from keisei.runs.state_tensors import model_tensors
 from keisei.training.api import Existing, plan_run
 from keisei.training.callbacks import Callback
-from keisei.training.learner_settings import PoolSettings
 from keisei.training.players import resolver
-from keisei.training.pool import build_buffer, build_learner
 from keisei.training.presets import load_preset, preset_names, run_config
+from keisei.training.regimes.learner_settings import PoolSettings
+from keisei.training.regimes.pool import build_buffer, build_learner
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import choose_device
 

@@ -22,7 +22,7 @@ from keisei.runs.directory import RunDirectory
 from keisei.runs.rows import EvaluationRow, GameRow
 from keisei.training.events import Counters, Evaluation
 from keisei.training.players import resolver
-from keisei.training.regimes import regime_of
+from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
 from keisei.training.standings import rate_run
 

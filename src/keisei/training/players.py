@@ -34,7 +34,7 @@ from keisei.runs.directory import CONFIG, RunDirectory, list_runs
 from keisei.runs.snapshots import member_number
 from keisei.training.changes import way_back
 from keisei.training.presets import run_config
-from keisei.training.regimes import regime_of
+from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
 
 __all__ = [

@@ -27,8 +27,8 @@ from keisei.parallel.timeline import Timeline
 from keisei.runs.metric_names import GRADIENT_STEPS
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.events import Counters, Update
-from keisei.training.loop import Pace, Parts
-from keisei.training.regimes import regime_of
+from keisei.training.regimes.loop import Pace, Parts
+from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import connect
 

@@ -15,7 +15,7 @@ from keisei.machine.cores import usable_cores
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.policies.model_config import ModelConfig
 from keisei.training.league.settings import LeagueSettings
-from keisei.training.learner_settings import LearnerSettings, SelfPlaySettings
+from keisei.training.regimes.learner_settings import LearnerSettings, SelfPlaySettings
 
 
 class EvaluationSettings(Settings):

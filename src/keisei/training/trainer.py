@@ -35,9 +35,9 @@ from keisei.training.events import Counters, Ended, Evaluation, Saved, Started, 
 from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption, UpdateAbandoned
 from keisei.training.league.records import LeagueRecords
-from keisei.training.loop import Pace, Parts
 from keisei.training.presets import run_config
-from keisei.training.regimes import regime_of
+from keisei.training.regimes.loop import Pace, Parts
+from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import capture, connect, counters_of, pace_of
 from keisei.training.worker_events import WorkerWatch

@@ -21,9 +21,9 @@ from keisei.runs.json_values import Json
 from keisei.runs.state_tensors import load_random, random_tensors
 from keisei.training.events import Counters
 from keisei.training.league.assembly import Assembly, assemble
-from keisei.training.loop import Pace, Parts
-from keisei.training.publishing import Publisher
-from keisei.training.regimes import regime_of
+from keisei.training.regimes.loop import Pace, Parts
+from keisei.training.regimes.publishing import Publisher
+from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
 
 logger = logging.getLogger(__name__)

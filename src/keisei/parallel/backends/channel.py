@@ -21,9 +21,9 @@ from keisei.parallel.messages import (
     encode_reply,
     piece_content,
 )
-from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.self_play_worker import SelfPlayWorker, WorkerStopped
+from keisei.parallel.weights.model_sync import WeightReader
+from keisei.parallel.worker.self_play_worker import SelfPlayWorker, WorkerStopped
 
 
 class Channel:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.self_play_worker import Manager
+from keisei.parallel.worker.self_play_worker import Manager
 
 
 class WorkerHandle(Protocol):

@@ -11,9 +11,9 @@ from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.messages import Failed, Order, OrderKind, Ready, Reply, encode_reply
-from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.self_play_worker import Manager, SelfPlayWorker, WorkerStopped
+from keisei.parallel.weights.model_sync import WeightReader
+from keisei.parallel.worker.self_play_worker import Manager, SelfPlayWorker, WorkerStopped
 
 
 class InlineHandle:

@@ -20,9 +20,9 @@ from keisei.machine.start_method import StartMethod, chosen_start_method
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.piped import Pipe, wait_for
-from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.self_play_worker import Manager
+from keisei.parallel.weights.model_sync import WeightReader
+from keisei.parallel.worker.self_play_worker import Manager
 
 PRELOAD = ["keisei.parallel.backends.process_worker"]
 """Modules that the fork server imports once. A new worker then starts in about 30 ms instead of two seconds."""

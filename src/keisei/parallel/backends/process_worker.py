@@ -12,8 +12,8 @@ from keisei.machine.freed_memory import keep_freed_memory
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.process import end_with_parent
-from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
+from keisei.parallel.weights.model_sync import WeightReader
 
 import_built_in_games()  # once, for all later workers
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from keisei.machine.start_method import StartMethod
     from keisei.parallel.arena import Arena
     from keisei.parallel.backends.contract import Backend
-    from keisei.parallel.model_sync import WeightReader
+    from keisei.parallel.weights.model_sync import WeightReader
 
 _REGISTERED = {
     "inline": "keisei.parallel.backends.inline:InlineBackend",

@@ -13,9 +13,9 @@ from keisei.parallel.arena import Arena
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.piped import Pipe, wait_for
-from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.self_play_worker import Manager
+from keisei.parallel.weights.model_sync import WeightReader
+from keisei.parallel.worker.self_play_worker import Manager
 
 
 class ThreadHandle:

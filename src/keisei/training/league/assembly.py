@@ -12,10 +12,10 @@ from torch import Tensor
 
 from keisei.errors import CheckpointError
 from keisei.games.contract import GameSpec
-from keisei.parallel.members import without_members
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.plan import LeaguePlan
 from keisei.parallel.tables import TableSnapshot
+from keisei.parallel.worker.members import without_members
 from keisei.policies.seating import PolicyConfig
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.directory import RunDirectory

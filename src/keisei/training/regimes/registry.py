@@ -19,7 +19,7 @@ from keisei.learners.contract import Learner
 from keisei.policies.contract import Policy, TrainedPolicy
 from keisei.runs.checkpoint import Checkpoint
 from keisei.training.events import Counters, Update
-from keisei.training.loop import Pace, Parts
+from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.settings import TrainConfig
 
 __all__ = ["Regime", "regime_of"]
@@ -40,7 +40,7 @@ class Regime:
     """Makes the policy that is being trained."""
 
 
-_REGIMES = {"self-play": "keisei.training.self_play", "pool": "keisei.training.pool"}
+_REGIMES = {"self-play": "keisei.training.regimes.self_play", "pool": "keisei.training.regimes.pool"}
 
 
 def regime_of(config: TrainConfig) -> Regime:

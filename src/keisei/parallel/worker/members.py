@@ -10,7 +10,7 @@ import numpy as np
 from keisei.errors import SavedStateError
 from keisei.games.contract import GameSpec
 from keisei.parallel.plan import LeaguePlan
-from keisei.parallel.shelf import Shelf
+from keisei.parallel.weights.shelf import Shelf
 from keisei.policies.contract import Policy
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy

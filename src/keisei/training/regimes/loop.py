@@ -19,7 +19,7 @@ from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
 from keisei.training.events import CollectionSummary, Counters, GameSummary, Update
 from keisei.training.league.opponents import OpponentManager
-from keisei.training.publishing import Publisher
+from keisei.training.regimes.publishing import Publisher
 
 __all__ = ["Laps", "Pace", "Parts", "collect", "counted", "hand_over", "summarise", "told", "utilisation"]
 

@@ -30,7 +30,7 @@ from keisei.errors import WeightsError, WeightsVersionError
 from keisei.experience.memory import Layout, SharedBlock
 from keisei.games.contract import Array, ByteArray, IntArray
 from keisei.machine.torch_threads import torch_threads
-from keisei.parallel.weight_codec import (
+from keisei.parallel.weights.weight_codec import (
     Compression,
     CompressionReport,
     WeightLayout,

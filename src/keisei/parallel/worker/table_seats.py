@@ -9,8 +9,8 @@ import numpy as np
 
 from keisei.errors import SavedStateError
 from keisei.games.contract import BoolArray, Rows
-from keisei.parallel.members import Members, split_members, with_members
 from keisei.parallel.plan import WorkerPlan
+from keisei.parallel.worker.members import Members, split_members, with_members
 from keisei.policies.contract import Decision, Policy, Situation
 from keisei.policies.networks import ActorCritic
 from keisei.policies.registry import seated_policies

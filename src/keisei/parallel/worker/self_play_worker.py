@@ -12,11 +12,11 @@ from typing import Protocol
 from keisei.errors import ParallelError
 from keisei.experience.slab import SlabRecord
 from keisei.parallel.arena import Arena
-from keisei.parallel.members import Members
 from keisei.parallel.messages import PIECE_BYTES, THROUGH_PIPE, Order, OrderKind, Question, Start, StatePiece
-from keisei.parallel.model_sync import WeightReader
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.table_in_hand import TableInHand
+from keisei.parallel.weights.model_sync import WeightReader
+from keisei.parallel.worker.members import Members
+from keisei.parallel.worker.table_in_hand import TableInHand
 from keisei.policies.behaviour import PlaySettings
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.random_policy import RandomPolicy

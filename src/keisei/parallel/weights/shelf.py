@@ -21,7 +21,7 @@ from keisei.experience.memory import Layout, SharedBlock
 from keisei.games.contract import Array, GameSpec, IntArray
 from keisei.machine.memory import free_memory
 from keisei.machine.torch_threads import torch_threads
-from keisei.parallel.weight_codec import WeightLayout, Weights, tensors_of, write_tensors
+from keisei.parallel.weights.weight_codec import WeightLayout, Weights, tensors_of, write_tensors
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
 

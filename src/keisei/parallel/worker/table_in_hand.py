@@ -14,9 +14,9 @@ from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab
 from keisei.games.contract import BoolArray, FinalRows, IntArray, Rows, Step
 from keisei.games.randomness import keyed_word
-from keisei.parallel.members import Members
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.table_seats import TableSeats
+from keisei.parallel.worker.members import Members
+from keisei.parallel.worker.table_seats import TableSeats
 from keisei.policies.behaviour import PlaySettings
 from keisei.policies.contract import Decision, Policy, Situation
 from keisei.policies.networks import ActorCritic

@@ -20,11 +20,11 @@ from keisei.learners.dqn import DQN
 from keisei.policies.networks import build_network
 from keisei.policies.q_network import QNetwork
 from keisei.training.events import Counters, Update
-from keisei.training.learner_settings import PoolSettings
-from keisei.training.loop import Laps, Pace, Parts, collect, counted, hand_over, told
-from keisei.training.regimes import Regime
+from keisei.training.regimes.learner_settings import PoolSettings
+from keisei.training.regimes.loop import Laps, Pace, Parts, collect, counted, hand_over, told
+from keisei.training.regimes.registry import Regime
+from keisei.training.regimes.trained_policies import current_policy, saved_policy
 from keisei.training.settings import TrainConfig
-from keisei.training.trained_policies import current_policy, saved_policy
 
 __all__ = ["REGIME", "pool"]
 

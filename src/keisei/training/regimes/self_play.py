@@ -18,11 +18,11 @@ from keisei.learners.contract import NOTHING_LEARNED, Learner
 from keisei.learners.ppo import PPO
 from keisei.policies.networks import build_network
 from keisei.training.events import Counters, Update
-from keisei.training.learner_settings import SelfPlaySettings
-from keisei.training.loop import Laps, Pace, Parts, collect, hand_over, told
-from keisei.training.regimes import Regime
+from keisei.training.regimes.learner_settings import SelfPlaySettings
+from keisei.training.regimes.loop import Laps, Pace, Parts, collect, hand_over, told
+from keisei.training.regimes.registry import Regime
+from keisei.training.regimes.trained_policies import current_policy, saved_policy
 from keisei.training.settings import TrainConfig
-from keisei.training.trained_policies import current_policy, saved_policy
 
 __all__ = ["REGIME", "self_play"]
 

@@ -1,0 +1,1 @@
+"""A worker: the tables in its hand, and who sits at them."""

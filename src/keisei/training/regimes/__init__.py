@@ -1,0 +1,1 @@
+"""Regimes: their settings, their loops, and what the loops share."""
