@@ -26,10 +26,11 @@ from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import State
 from keisei.runs.directory import RunDirectory
 from keisei.runs.state_tensors import load_model, model_tensors
+from keisei.training import trainer, wiring
 from keisei.training.callbacks import Callback, StopTraining
 from keisei.training.events import Update
 from keisei.training.interruption import UpdateAbandoned
-from keisei.training.regimes.registry import self_play, trainer, wiring
+from keisei.training.regimes import self_play
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer
 

@@ -43,6 +43,7 @@ _HOMES = {
     "keisei.parallel.config": ("EnvConfig", "ParallelConfig", "TableOverride"),
     "keisei.parallel.weights.model_sync": ("ModelSynchronizer",),
     "keisei.parallel.parallel_manager": ("ParallelManager",),
+    "keisei.parallel.plan": ("LeaguePlan",),
     "keisei.parallel.worker.self_play_worker": ("SelfPlayWorker",),
     "keisei.parallel.status": ("ManagerStatus", "WorkerStatus"),
     "keisei.parallel.tables": ("TableSnapshot",),
