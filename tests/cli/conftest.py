@@ -1,4 +1,4 @@
-"""Commands run in the process of the tests, so settings of the whole process are restored."""
+"""Commands run in the process of the tests, so they must leave the settings of the process as they were."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ def same_log_levels() -> Iterator[None]:
     logger = logging.getLogger("keisei.parallel")
     before = logger.level
     yield
-    logger.setLevel(before)
+    assert logger.level == before

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import re
 import runpy
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,16 +136,6 @@ def test_the_calls_run_in_their_order() -> None:
         names["manager"].stop_workers()
 
 
-@pytest.fixture
-def own_log_level() -> Iterator[None]:
-    """Commands that kill workers silence their logs for the whole process."""
-    logger = logging.getLogger("keisei.parallel")
-    before = logger.level
-    yield
-    logger.setLevel(before)
-
-
-@pytest.mark.usefixtures("own_log_level")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

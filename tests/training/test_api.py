@@ -75,7 +75,7 @@ def test_length_is_set_by_what_is_asked_for_alone() -> None:
     assert length_overrides(None, None) == []
     assert length_overrides(5, None) == ["run.steps=5", "run.minutes=null", "run.episodes=null"]
     assert length_overrides(None, 2.5) == ["run.steps=null", "run.minutes=2.5", "run.episodes=null"]
-    assert length_overrides(5, 2.5) == ["run.steps=5", "run.minutes=2.5"]
+    assert length_overrides(5, 2.5) == ["run.steps=5", "run.minutes=2.5", "run.episodes=null"]
 
 
 def test_wrong_settings_leave_no_run_behind(tmp_path: Path) -> None:

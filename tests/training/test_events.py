@@ -22,6 +22,12 @@ from keisei.training.events import (
 
 LEARNED = {name: 0.5 for name in TAGS if name.startswith("train/") and name != "train/n_updates"}
 LEARNED["rollout/exploration_rate"] = 0.25
+KEPT = {
+    "rollout/carried": 12,
+    "rollout/dropped_carries": 3,
+    "rollout/replayed": 5000,
+    "rollout/late_priorities": 2,
+}
 UPDATE = Update(
     counters=Counters(3, 3000, 60, 12.0),
     progress=0.3,
@@ -31,7 +37,7 @@ UPDATE = Update(
     ),
     report=Report({0: LEARNED}),
     learn_seconds=1.0,
-    buffer={"rollout/carried": 12, "rollout/dropped_carries": 3},
+    buffer=KEPT,
 )
 
 
@@ -40,8 +46,7 @@ def test_an_update_has_every_number_and_no_other() -> None:
         **LEARNED,
         "rollout/ep_len_mean": 80.0,
         "rollout/ep_rew_mean": 0.1,
-        "rollout/carried": 12,
-        "rollout/dropped_carries": 3,
+        **KEPT,
         "train/n_updates": 3,
         "time/fps": 250.0,
         "time/total_timesteps": 3000,

@@ -83,6 +83,6 @@ def test_a_run_that_exists_stays_as_it_is(tmp_path: Path, existing: Any) -> None
     run = plan_run(TINY, root=tmp_path, name="mine").run
     before = (run.path / "config.yaml").read_bytes()
     with pytest.raises(ConfigError, match="foo: no run is named"):
-        plan_run("mine", root=tmp_path, overrides=["evaluation.opponents=[foo]"], existing=existing)
+        keisei.train("mine", root=tmp_path, overrides=["evaluation.opponents=[foo]"], existing=existing)
     assert (run.path / "config.yaml").read_bytes() == before
     assert [run.name for run in list_runs(tmp_path)] == ["mine"]

@@ -280,7 +280,7 @@ def test_the_regime_chooses_the_settings_of_the_learner() -> None:
             {"learner": {"regime": "pool", "replay": {"capacity": 20_000}}},
             "learner.replay.capacity = 20000: a replay keeps at least two slabs of each table, 2 x 16384 decisions",
         ),
-        ({"run": {"steps": None}}, "run.steps and run.minutes are both null, and so is run.episodes"),
+        ({"run": {"steps": None}}, "run.steps, run.minutes and run.episodes are all null"),
     ],
 )
 def test_what_does_not_fit_is_told(settings: dict[str, Any], message: str) -> None:

@@ -104,7 +104,7 @@ def test_a_rule_for_all_settings_names_them_itself() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_settings(TrainConfig, {"run": {"steps": None}})
     assert str(caught.value).splitlines()[1:] == [
-        "  run.steps and run.minutes are both null: set one of them, so that the run has an end"
+        "  run.steps, run.minutes and run.episodes are all null: set one of them, so that the run has an end"
     ]
 
 

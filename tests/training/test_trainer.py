@@ -40,7 +40,9 @@ from keisei.training.regimes.registry import regime_of
 from keisei.training.regimes.self_play import self_play
 from keisei.training.trainer import Trainer, TrainResult
 
-BY_DQN = {"train/q_mean", "train/td_error", "rollout/exploration_rate"}
+BY_DQN = {
+    "train/q_mean", "train/td_error", "rollout/exploration_rate", "rollout/replayed", "rollout/late_priorities",
+}  # fmt: skip
 BY_PPO = {name for name in TAGS if not name.startswith("league/")} - BY_DQN
 """The numbers of a run that learns by PPO, without a league."""
 STABLE_BASELINES = {

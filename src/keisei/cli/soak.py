@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from keisei.cli.quiet import quiet_workers
 from keisei.games.registry import DEFAULT_GAME
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ def soak(
     """
     from keisei.proving import soak as room
 
-    logging.getLogger("keisei.parallel").setLevel(logging.ERROR)  # workers are meant to die here
     modes: dict[SoakMode, tuple[room.Mode, ...]] = {
         SoakMode.SYNC: ("sync",),
         SoakMode.ASYNC: ("async",),
@@ -62,6 +61,7 @@ def soak(
     )  # fmt: skip
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with (
+        quiet_workers(),
         _ctrl_c() as interrupted,
         Progress(*columns, console=Console(stderr=True), transient=True) as progress,
     ):

@@ -4,7 +4,6 @@ weights, bit for bit, also when workers fail."""
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
+from keisei.cli.quiet import quiet_workers
 from keisei.errors import ConfigError
 from keisei.games.registry import DEFAULT_GAME
 
@@ -68,8 +68,7 @@ def verify(
     With --training, compare the final weights, also of runs that are stopped and resumed, and of runs whose workers
     or trainer are killed.
     """
-    # Workers are meant to die here; only those that are put out are logged.
-    logging.getLogger("keisei.parallel").setLevel(logging.ERROR)
+    ctx.with_resource(quiet_workers())
     counts = _worker_counts(workers)
     if training:
         _refuse(ctx, ("network", "stops", "central"), "with --training")

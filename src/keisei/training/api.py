@@ -52,6 +52,8 @@ class Plan:
     ) -> Trainer:
         from keisei.training.trainer import Trainer  # it imports torch, so only when the settings are right
 
+        if self.resumes:
+            _check_others(self.config, self.run.path.parent, is_new=False)
         return Trainer(self.run, self.config, callbacks, interruption, new=self.new, notes=self.notes)
 
 
@@ -159,7 +161,6 @@ def _create(
 def _resume(run: RunDirectory, source: Source, overrides: Sequence[str]) -> Plan:
     """Resumes a run. The trainer checks what has changed, and keeps it when all parts are started."""
     config, unlike = _resumed(run, source, overrides)
-    _check_others(config, run.path.parent, is_new=False)
     listed = ", ".join(f"{change.setting} {shown(change.old)} ({shown(change.new)})" for change in unlike)
     note = f"the run keeps its own settings; the preset has others (in brackets): {listed}"
     return Plan(run, config, notes=(note,) if unlike else ())
