@@ -21,7 +21,6 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 import annotated_types
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -163,6 +162,8 @@ def _assign(mapping: dict[str, Any], override: str) -> None:
         raise ValueError("write it as key=value")
     if not all(parts):
         raise ValueError(f"{key!r} is not a key; write it as part.setting=value")
+    import yaml  # `keisei games` needs settings and no YAML
+
     try:
         value = _number_or_itself(yaml.safe_load(text))
     except yaml.YAMLError:
