@@ -256,6 +256,7 @@ def test_placement_evaluations_and_checkpoints_change_without_a_word(run: RunDir
 def test_settings_with_which_the_start_fails_are_not_kept(run: RunDirectory) -> None:
     with pytest.raises(ConfigError, match=r"run\.device = 'cuuda'"):
         go_on(run, "run.device=cuuda", LONGER)
+    assert run.status().state is RunState.FINISHED
     assert run.config()["run"]["device"] == "auto"
     assert not (run.path / "config.1.yaml").exists()
     assert len(go_on(run, LONGER).updates) == 2

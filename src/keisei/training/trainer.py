@@ -16,7 +16,7 @@ from typing import SupportsFloat
 
 from torch import nn
 
-from keisei.errors import RunDatabaseError, RunError, RunSettingsError, WorkerTraceback
+from keisei.errors import ConfigError, RunDatabaseError, RunError, RunSettingsError, WorkerTraceback
 from keisei.machine.torch_threads import single_threaded
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import Checkpoint, State
@@ -95,7 +95,7 @@ class Trainer:
         self._last_update_seconds = math.inf
         self._failures: Mapping[int, str] = {}
         self._logged: dict[str, float] = {}
-        self._ended = False
+        self._started = self._ended = False
 
     def train(self) -> TrainResult:
         """Trains until the run is over or stopped. Nothing is left running, also after an error."""
@@ -119,21 +119,21 @@ class Trainer:
                 found = CheckpointArchive(self.run.checkpoints, read_only=True).latest()
                 changes = [] if found is None else check_changes(self.run, found.checkpoint, self.config)
                 self._take_up(found)
-                self.run.record_state(RunState.RUNNING, seconds=self._counters.seconds)
                 self._open(stack, log, found)
                 self._keep_settings(changes)
+                self.run.record_state(RunState.RUNNING, seconds=self._counters.seconds)
+                self._started = True
                 outcome = self._turn()
                 self._autosave.check(self.run.path)
-            except RunSettingsError:  # the state of the run is as it was
-                raise
             except KeyboardInterrupt:
                 self._record(RunState.INTERRUPTED, "Ctrl-C")
                 raise
             except BaseException as error:
                 if isinstance(error.__cause__, WorkerTraceback):
                     error.add_note(f"The whole traceback of the worker is in {self.run.log}")
-                self._record(RunState.FAILED, f"{type(error).__name__}: {error}")
-                raise
+                if self._started or not isinstance(error, ConfigError | RunSettingsError):
+                    self._record(RunState.FAILED, f"{type(error).__name__}: {error}")
+                raise  # a run that was refused other settings stays in its state
             self._counters = replace(self._counters, seconds=self._stop_clock())
             ended = RunState.INTERRUPTED if outcome == "interrupted" else RunState.FINISHED
             self._record(ended, outcome)
