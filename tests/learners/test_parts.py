@@ -27,11 +27,19 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("game", ["tictactoe", "connect-four", "shogi"])
-@pytest.mark.parametrize("network", BUILT_IN)
+@pytest.mark.parametrize("network", [name for name in BUILT_IN if name != "actions"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_computed_is_what_torch_counts(network: str, game: str, shape: str) -> None:
     spec = make_game(game).spec
     model = ModelConfig.model_validate({"network": network, **SHAPES[shape]})
+    assert operations_per_row(model, spec) == measured_operations(model, spec)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("players", [2, 4])
+def test_a_network_for_actions_is_counted_too(players: int, shape: str) -> None:
+    spec = make_game("ludo", players=players).spec
+    model = ModelConfig.model_validate({"network": "actions", **SHAPES[shape]})
     assert operations_per_row(model, spec) == measured_operations(model, spec)
 
 

@@ -37,6 +37,7 @@ OVERVIEW = (
 SIZES = {
     "mlp": ("hidden_dim", "num_layers"),
     "gather": ("hidden_dim", "num_layers"),
+    "actions": ("hidden_dim", "num_layers"),
     "residual": ("channels", "blocks"),
     "slim": ("channels", "blocks"),
 }

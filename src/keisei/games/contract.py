@@ -51,6 +51,23 @@ class ObservationSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ActionInputs:
+    """Which inputs describe each action. A network may then look at every action with the same weights."""
+
+    places: tuple[tuple[int, ...], ...]
+    """[actions][k]: places in the flat observation. Each column means the same for every action."""
+    kinds: tuple[int, ...]
+    """[actions]: the kind of each action, from 0 on. Actions of one kind with equal inputs do the same."""
+    things: tuple[tuple[int, ...], ...]
+    """[things][k]: the places of things that are alike, such as the tokens of a seat. Their order means nothing."""
+
+    def others(self, size: int) -> tuple[int, ...]:
+        """Gives the places that describe neither one action nor one thing."""
+        used = {place for places in (*self.places, *self.things) for place in places}
+        return tuple(place for place in range(size) if place not in used)
+
+
+@dataclass(frozen=True, slots=True)
 class GameSpec:
     """Describes a game to players and learners."""
 
@@ -74,6 +91,8 @@ class GameSpec:
     plane_actions: bool = field(default=False, repr=False)
     """True if actions are numbered kind · squares + square, in the order of the observation's squares. A network
     may then compute its logits as planes."""
+    action_inputs: ActionInputs | None = field(default=None, repr=False)
+    """The inputs that describe each action; None if the game does not say."""
     looks_ahead: bool = field(default=False, repr=False)
     """True if the batch is a ``LooksAhead``. Players that look ahead then use it."""
     scored_by_rewards: bool = field(default=False, repr=False)

@@ -11,7 +11,13 @@ settings starts at once. A network of your own is built and measured.
 from __future__ import annotations
 
 from keisei.games.contract import GameSpec
-from keisei.policies.model_config import ModelConfig, acts_on_planes, check_model
+from keisei.policies.model_config import (
+    ModelConfig,
+    action_width,
+    acts_on_planes,
+    check_action_inputs,
+    check_model,
+)
 
 __all__ = ["OPERATIONS_PER_PART", "ROWS_PER_PART", "fitting_parts"]
 
@@ -98,4 +104,12 @@ def _squares(spec: GameSpec) -> int:
     return spec.observation.size // spec.observation.shape[0]
 
 
-_WEIGHTS = {"mlp": _mlp, "gather": _gather, "residual": _residual, "slim": _slim}
+def _actions(model: ModelConfig, spec: GameSpec) -> int:
+    inputs = check_action_inputs(model.network, spec)
+    width, narrow, actions = model.hidden_dim, action_width(model), len(inputs.kinds)
+    seen = len(inputs.others(spec.observation.size)) + len(inputs.things[0])
+    summary = seen * width + (model.num_layers - 1) * width * width + width + width * narrow
+    return summary + actions * (len(inputs.places[0]) + narrow) * narrow + narrow * spec.num_actions
+
+
+_WEIGHTS = {"mlp": _mlp, "gather": _gather, "residual": _residual, "slim": _slim, "actions": _actions}

@@ -9,15 +9,25 @@ from pydantic import Field
 
 from keisei.config import Settings
 from keisei.errors import ConfigError
-from keisei.games.contract import GameSpec
+from keisei.games.contract import ActionInputs, GameSpec
 
-__all__ = ["BUILT_IN", "ModelConfig", "acts_on_planes", "check_board", "check_model", "unknown_network"]
+__all__ = [
+    "BUILT_IN",
+    "ModelConfig",
+    "action_width",
+    "acts_on_planes",
+    "check_action_inputs",
+    "check_board",
+    "check_model",
+    "unknown_network",
+]
 
 BUILT_IN = {
     "mlp": "keisei.policies.networks:MLP",
     "gather": "keisei.policies.gather_network:GatherNet",
     "residual": "keisei.policies.networks:ResidualNet",
     "slim": "keisei.policies.slim_network:SlimNet",
+    "actions": "keisei.policies.action_network:ActionNet",
 }
 """The networks that come with Keisei, by name."""
 FOR_BOARDS = ("residual", "slim")
@@ -28,13 +38,13 @@ class ModelConfig(Settings):
     """The learner's network."""
 
     network: str = "auto"
-    """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), or your own
-    class as module:Class. ``auto`` takes slim for boards. It takes mlp for other observations, or if hidden_dim or
-    num_layers is set."""
+    """mlp, gather (an MLP that skips inputs of 0), residual, slim (a residual network for processors), actions (looks
+    at each action by itself, in games that say which inputs describe it), or your own class as module:Class. ``auto``
+    takes slim for boards. It takes mlp for other observations, or if hidden_dim or num_layers is set."""
     hidden_dim: Annotated[int, Field(ge=1, le=65536)] = 512
-    """Width of each hidden layer of mlp and gather."""
+    """Width of each hidden layer of mlp, gather and actions. What looks at one action has half of it."""
     num_layers: Annotated[int, Field(ge=1, le=64)] = 2
-    """Number of hidden layers of mlp and gather."""
+    """Number of hidden layers of mlp and gather, and of the summary of the position in actions."""
     channels: Annotated[int, Field(ge=1, le=4096)] = 32
     """Channels of residual and slim."""
     blocks: Annotated[int, Field(ge=1, le=256)] = 2
@@ -62,6 +72,11 @@ class ModelConfig(Settings):
         return self.model_copy(update={"network": network, "outputs": outputs})
 
 
+def action_width(config: ModelConfig) -> int:
+    """Gives the width of the layers that look at one action (network actions)."""
+    return max(1, config.hidden_dim // 2)
+
+
 def check_model(config: ModelConfig, spec: GameSpec) -> None:
     """Checks that the settings of a network fit a game. A class of your own is checked when it is built."""
     if config.network not in BUILT_IN and ":" not in config.network:
@@ -71,6 +86,8 @@ def check_model(config: ModelConfig, spec: GameSpec) -> None:
     if config.network in FOR_BOARDS:
         check_board(config.network, spec)
         acts_on_planes(config, spec)
+    if config.network == "actions":
+        check_action_inputs(config.network, spec)
 
 
 def check_board(network: str, spec: GameSpec) -> None:
@@ -79,6 +96,16 @@ def check_board(network: str, spec: GameSpec) -> None:
             f"network {network!r} needs observations of shape (planes, height, width); {spec.name} has "
             f"{spec.observation.shape}, so take network 'mlp'"
         )
+
+
+def check_action_inputs(network: str, spec: GameSpec) -> ActionInputs:
+    """Gives the inputs of the actions, or raises ``ConfigError`` if the game does not name them."""
+    if spec.action_inputs is None:
+        raise ConfigError(
+            f"network {network!r} needs a game whose spec has action_inputs, the inputs that describe each action; "
+            f"{spec.name} has none, so take network 'mlp'"
+        )
+    return spec.action_inputs
 
 
 def acts_on_planes(config: ModelConfig, spec: GameSpec) -> bool:

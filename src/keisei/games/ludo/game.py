@@ -11,6 +11,7 @@ from pydantic import Field
 from keisei.config import Settings, parse_settings
 from keisei.errors import GameError, IllegalActionError, SavedStateError
 from keisei.games.contract import (
+    ActionInputs,
     Array,
     BoolArray,
     ByteArray,
@@ -107,6 +108,7 @@ class LudoGame:
             endings=core.LUDO_ENDINGS,
             chance=True,
             heuristic=True,
+            action_inputs=_action_inputs(len(scale)),
         )
 
     def rows(self) -> Rows:
@@ -216,3 +218,17 @@ class LudoGame:
 def _first(final: FinalRows, count: int) -> FinalRows:
     """Copies the first rows. The next step does not change the copy."""
     return FinalRows(final.game[:count].copy(), final.seat[:count].copy(), final.packed[:count].copy())
+
+
+def _action_inputs(size: int) -> ActionInputs:
+    """Gives what an observation shows of each action: its token (place, position, dangers), and at the end of the
+    observation four numbers for each action."""
+    tokens = [[*range(58 * token, 58 * token + 58), 232 + token, 236 + token] for token in range(4)]
+    of_action = size - 4 * ACTIONS
+    return ActionInputs(
+        places=tuple(
+            (*tokens[action % 4], *range(of_action + action, size, ACTIONS)) for action in range(ACTIONS)
+        ),
+        kinds=tuple(action // 4 for action in range(ACTIONS)),
+        things=tuple(map(tuple, tokens)),
+    )
