@@ -53,6 +53,17 @@ _BUILT_IN = (
         "keisei.games.worlds.treasure_hunt:TreasureHunt",
         "Agents look for gems and food in a field, and avoid bones.",
     ),
+    _Entry("tag", "keisei.games.worlds.tag:Tag", "One agent is it and chases the others."),
+    _Entry(
+        "cleanup",
+        "keisei.games.worlds.cleanup:Cleanup",
+        "Apples grow while the river is clean, and cleaning it brings nothing.",
+    ),
+    _Entry(
+        "stag-hunt",
+        "keisei.games.worlds.stag_hunt:StagHunt",
+        "Hares can be caught alone, stags only together.",
+    ),
     _Entry(
         "prisoners-dilemma",
         "keisei.games.worlds.matrix_games:PrisonersDilemma",

@@ -13,7 +13,7 @@ from keisei.games.worlds.entities import Entity
 from keisei.games.worlds.observations import WorldObservation
 from keisei.games.worlds.world import Places, World
 
-__all__ = ["MOVES", "ActionSpec", "Agent"]
+__all__ = ["MOVES", "MOVES_AND_STAY", "ActionSpec", "Agent"]
 
 _STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
@@ -39,6 +39,7 @@ class ActionSpec:
 
 
 MOVES = ActionSpec(("up", "down", "left", "right"))
+MOVES_AND_STAY = ActionSpec((*MOVES.names, "stay"))
 
 
 class Agent(Entity):
@@ -85,6 +86,11 @@ class Agent(Entity):
         here, there = world.agents[games, self.seat], wanted[games]
         world.move(here, there, self.layer)
         world.agents[games, self.seat] = there
+        self.arrive(world, games)
+
+    def arrive(self, world: World, games: Places) -> None:
+        """Is called when the agent has walked in these worlds. In a world of one layer it has already replaced what
+        was in the cell."""
 
     def use(self, world: World, actions: IntArray, wanted: Places, awake: BoolArray) -> FloatArray:
         """[batch]: what else an action does after the walking, and the reward for it."""

@@ -121,6 +121,9 @@ class Environment(ArrayBatch):
     def populate(self, games: Places) -> None:
         """Adds things to these new worlds. The agents are there already."""
 
+    def before_acts(self) -> None:
+        """Is called before agents act."""
+
     # Turns -------------------------------------------------------------------------------------------
 
     def acting(self) -> BoolArray | None:
@@ -133,6 +136,7 @@ class Environment(ArrayBatch):
         world = self.world
         world.random.move_to(self.ply, Stream.CHANCE)
         world.rewards[...] = 0
+        self.before_acts()
         if self.turns == "at-once":
             self._act_at_once(actions)
         else:
@@ -166,6 +170,8 @@ class Environment(ArrayBatch):
         world.put(looks, wanted[moves], layer)
         world.agents[moves] = wanted[moves]
         for seat, agent in enumerate(self.agents):
+            agent.arrive(world, np.flatnonzero(moves[:, seat]))
+        for seat, agent in enumerate(self.agents):
             used = agent.use(world, actions[:, seat], wanted[:, seat], awake[:, seat])
             world.rewards[:, seat] += used
 
@@ -177,22 +183,23 @@ class Environment(ArrayBatch):
         if ended.all():
             self._end_turn()
         elif ended.any():
-            before = [array.copy() for array in self._kept.values()]
+            changing = [*self._kept.values(), self.world.rewards]
+            before = [array.copy() for array in changing]
             self._end_turn()
-            for array, old in zip(self._kept.values(), before, strict=True):
+            for array, old in zip(changing, before, strict=True):
                 array[~ended] = old[~ended]
         following = np.where(ended[:, None], self.world.resting == 0, later)
         self._mover[:] = following.argmax(axis=1)
 
     def _end_turn(self) -> None:
         world = self.world
-        for kind in world.kinds:
-            if kind.has_transition:
-                kind.transition(world)
         if world.resting.any():
             world.resting -= world.resting > 0
             # Nobody could act if all rested, so those that would wake first wake now.
             world.resting -= world.resting.min(axis=1, keepdims=True)
+        for kind in world.kinds:
+            if kind.has_transition:
+                kind.transition(world)
 
     def restart(self, games: Places) -> None:
         world = self.world

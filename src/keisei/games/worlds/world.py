@@ -129,6 +129,12 @@ class World:
         """Gives the numbers of the kinds in these places."""
         return self._flat[self._index(places, layer)]
 
+    def count(self, kind: Kind) -> Places:
+        """[batch]: how many entities of a kind each world has."""
+        number = self.number(kind)
+        layer = self.grid.reshape(self.batch, self.size, self.layers)[:, :, self.kinds[number].layer]
+        return np.count_nonzero(layer[:, self.interior] == number, axis=1)
+
     def entities(self, kind: Kind) -> Places:
         """Gives all places of a kind inside the walls of the margin, in ascending order."""
         number = self.number(kind)
@@ -176,8 +182,19 @@ class World:
 
     def uniform_at(self, places: Places) -> NDArray[np.float64]:
         """Gives a number in [0, 1) for each place."""
-        game, inside = np.divmod(places, self.size)
-        return as_uniform(self.random.words_of(game, inside))
+        game, row, column = self.coordinates(places)
+        return as_uniform(self.random.words_of(game, row * self.width + column))
+
+    def draw(self, kind: Kind) -> tuple[Places, Places]:
+        """Draws one entity of a kind in each world that has any. Gives these worlds and the places in them."""
+        number = self.number(kind)
+        inside = self.everywhere(np.arange(self.batch), self.interior)
+        found = self.observe(inside, self.kinds[number].layer) == number
+        count = np.cumsum(found, axis=1)
+        chosen = (self.uniform() * count[:, -1]).astype(np.int64)
+        games = np.flatnonzero(count[:, -1])
+        cell = (count[games] > chosen[games, None]).argmax(axis=1)
+        return games, inside[games, cell]
 
     def _struck(self, probability: float) -> Places:
         """Takes each cell with a probability, and gives the places of those taken.
@@ -197,12 +214,14 @@ class World:
         game, draw = np.nonzero(cell < cells)
         return self._first[game] + self.interior[cell[game, draw]]
 
-    def scatter(self, games: Places, free: Places, count: int) -> Places:
-        """[games, count]: places of the first world drawn from ``free`` without repetition, in each of these
-        worlds."""
-        words = self.random.words_of(games[:, None], np.arange(len(free)))
-        drawn = free[np.argsort(words, axis=1, kind="stable")[:, :count]]
-        return self._first[games][:, None] + drawn
+    def scatter(self, games: Places, among: Places, count: int) -> Places:
+        """[games, count]: free places drawn without repetition in each of these worlds, from places ``among`` those of
+        the first world."""
+        places = self.everywhere(games, among)
+        order = self.random.words_of(games[:, None], np.arange(len(among)))
+        order[~self.is_free(places)] = np.iinfo(np.uint64).max
+        chosen = np.argsort(order, axis=1, kind="stable")[:, :count]
+        return np.take_along_axis(places, chosen, axis=1)
 
     # Worlds as a whole -------------------------------------------------------------------------------
 
