@@ -23,7 +23,7 @@ from keisei.games.randomness import BatchRandom, Stream
 from keisei.games.worlds.agents import Agent
 from keisei.games.worlds.conflicts import resolve
 from keisei.games.worlds.entities import Entity
-from keisei.games.worlds.observations import topmost
+from keisei.games.worlds.picture import world_colours, world_svg, world_text
 from keisei.games.worlds.world import MOST_CELLS, Places, World
 
 __all__ = ["TURN_RULES", "Environment", "TurnRule", "walled"]
@@ -225,9 +225,14 @@ class Environment(ArrayBatch):
         self.agents[0].observation_spec.encode(self.world, packed, out)
 
     def text(self, game: int = 0) -> str:
-        """Draws a world with the letters of what is on top."""
-        letters = np.array([kind.letter for kind in self.world.kinds])
-        return "\n".join("".join(row) for row in letters[topmost(self.world.cells[game])])
+        return world_text(self.world, game)
+
+    def colours(self, game: int = 0) -> ByteArray:
+        """[height, width, 3]: a picture of a world with one pixel for each cell."""
+        return world_colours(self.world, game)
+
+    def svg(self, game: int = 0) -> str:
+        return world_svg(self.world, game)
 
     # Keeping -----------------------------------------------------------------------------------------
 

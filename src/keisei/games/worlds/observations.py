@@ -14,6 +14,7 @@ import numpy as np
 
 from keisei.errors import ConfigError
 from keisei.games.contract import Array, ByteArray
+from keisei.games.worlds.picture import topmost
 from keisei.games.worlds.world import MOST_KINDS, Places, World
 
 __all__ = ["AsciiObservationSpec", "OneHotObservationSpec", "RGBObservationSpec", "WorldObservation"]
@@ -132,12 +133,3 @@ class AsciiObservationSpec(WorldObservation):
         out[...] = letters[topmost(cells & np.uint8(MOST_KINDS))]
         if self.radius is None:
             out[cells[..., 0] >= _SELF] = ord("@")
-
-
-def topmost(cells: ByteArray) -> ByteArray:
-    """[…]: the kind in the highest layer that is not empty, from cells […, layers]."""
-    top = cells[..., 0]
-    for layer in range(1, cells.shape[-1]):
-        top = np.where(cells[..., layer] > 0, cells[..., layer], top)
-    return top
-

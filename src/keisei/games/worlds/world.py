@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keisei.errors import ConfigError, SavedStateError
+from keisei.errors import ConfigError, GameError, SavedStateError
 from keisei.games.contract import BoolArray, ByteArray, FloatArray
 from keisei.games.randomness import BatchRandom, as_uniform
 from keisei.games.worlds.entities import Entity, Kind
@@ -221,7 +221,10 @@ class World:
         order = self.random.words_of(games[:, None], np.arange(len(among)))
         order[~self.is_free(places)] = np.iinfo(np.uint64).max
         chosen = np.argsort(order, axis=1, kind="stable")[:, :count]
-        return np.take_along_axis(places, chosen, axis=1)
+        drawn: Places = np.take_along_axis(places, chosen, axis=1)
+        if drawn.shape[1] < count or not self.is_free(drawn).all():
+            raise GameError(f"a world has no room for {count} more things; make it larger, or put fewer into it")
+        return drawn
 
     # Worlds as a whole -------------------------------------------------------------------------------
 
