@@ -12,7 +12,10 @@ import pytest
 import keisei
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README", "ludo", "shogi", "your_own_game", "adapters"]
+PAGES = [
+    "README", "ludo", "shogi", "your_own_game", "adapters", "worlds", "treasurehunt", "matrix_games",
+    "coming-from-sorrel",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -28,8 +31,12 @@ def test_the_code_on_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("tictactoe", 20), ("connect-four", 85), ("ludo", 15), ("shogi", 64)]
-)
+    ("name", "size"),
+    [
+        ("tictactoe", 20), ("connect-four", 85), ("ludo", 15), ("shogi", 64), ("treasurehunt", 25), ("tag", 49),
+        ("stag-hunt", 49), ("cleanup", 243),
+    ],
+)  # fmt: skip
 def test_the_pages_tell_the_true_size_of_a_packed_row(name: str, size: int) -> None:
     page = (ROOT / "docs" / "games" / f"{name.replace('-', '_')}.md").read_text()
     spec = keisei.make_game(name).spec
