@@ -162,8 +162,11 @@ class ArrayBatch(ABC):
     def step(self, actions: Array) -> Step:
         game, seat = self._row_index()
         chosen = action_array(actions, len(game), self.spec.num_actions)
-        table = np.full((self.batch, self.spec.seats), -1, np.int32)
-        table[game, seat] = chosen
+        if len(chosen) == self.batch * self.spec.seats:
+            table = chosen.reshape(self.batch, self.spec.seats)
+        else:
+            table = np.full((self.batch, self.spec.seats), -1, np.int32)
+            table[game, seat] = chosen
         rewards, terminated = self.play(table)
         self.ply += 1
         self.returns += rewards

@@ -48,8 +48,7 @@ def keyed_word(*key: int) -> int:
 
 def keyed_words(*key: ArrayLike) -> Words:
     """Computes ``keyed_word`` for arrays of keys, which are broadcast."""
-    word: Words = np.zeros(np.broadcast_shapes(*(np.shape(part) for part in key)), np.uint64)
-    return _finish(_extend(word, *key))
+    return _finish(_extend(np.zeros((), np.uint64), *key))
 
 
 def _extend(word: Words, *parts: ArrayLike) -> Words:
@@ -77,9 +76,13 @@ def as_uniform(words: Words) -> NDArray[np.float64]:
 
 
 def _mix_array(word: Words) -> Words:
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
+    """Computes ``_mix`` in the memory of its argument."""
+    word ^= word >> np.uint64(30)
+    word *= np.uint64(0xBF58476D1CE4E5B9)
+    word ^= word >> np.uint64(27)
+    word *= np.uint64(0x94D049BB133111EB)
+    word ^= word >> np.uint64(31)
+    return word
 
 
 class KeyedRandom:

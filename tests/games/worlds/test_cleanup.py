@@ -91,7 +91,12 @@ def test_beams_reach_into_all_directions(facing: str) -> None:
     rows[5] = rows[5][:7] + facing + rows[5][8:]
     game = drawn("cleanup", "\n".join(rows), agents=1, beam=2, **STILL)
     game.step([ZAP])
-    lit = {(r, c) for r, line in enumerate(game.text().splitlines()) for c, sign in enumerate(line) if sign == "!"}
+    lit = {
+        (r, c)
+        for r, line in enumerate(game.text().splitlines())
+        for c, sign in enumerate(line)
+        if sign == "!"
+    }
     down, right = {"^": (-1, 0), "v": (1, 0), "<": (0, -1), ">": (0, 1)}[facing]
     lanes = [(0, side) if down else (side, 0) for side in (-1, 0, 1)]
     assert lit == {(5 + k * down + a, 7 + k * right + b) for k in (1, 2) for a, b in lanes}

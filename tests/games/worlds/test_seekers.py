@@ -49,7 +49,9 @@ def test_it_walks_to_the_nearest_treasure(picture: str, expected: set[int]) -> N
 
 
 def test_it_sees_as_far_as_its_vision_goes() -> None:
-    picture = "#########\n#.......#\n#.......#\n#.......#\n#...A..g#\n#.......#\n#.......#\n#.......#\n#########"
+    picture = (
+        "#########\n#.......#\n#.......#\n#.......#\n#...A..g#\n#.......#\n#.......#\n#.......#\n#########"
+    )
     assert choices(field_of(picture, vision=3)) == [{RIGHT}]
     assert choices(field_of(picture, vision=None)) == [{RIGHT}]
     assert choices(field_of(picture, vision=0)) == [{UP, DOWN, LEFT, RIGHT}]

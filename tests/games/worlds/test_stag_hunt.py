@@ -47,7 +47,9 @@ def test_a_stag_is_not_caught_alone(turns: str) -> None:
 @pytest.mark.parametrize("second", [STAY, LEFT])
 def test_a_stag_is_caught_together(turns: str, second: int) -> None:
     """It is enough that the other stands beside it, and nobody is paid twice."""
-    game = drawn("stag-hunt", "######\n#ASA.#\n#..A.#\n######", back=0.0, agents=3, hares=0, stags=1, turns=turns)
+    game = drawn(
+        "stag-hunt", "######\n#ASA.#\n#..A.#\n######", back=0.0, agents=3, hares=0, stags=1, turns=turns
+    )
     step = game.step([RIGHT, second, STAY])
     assert step.rewards.tolist() == [[5, 5, 0]]
     assert game.world.count("stag").tolist() == [0]

@@ -128,7 +128,9 @@ def test_the_batch_equals_plain_fields_step_by_step(rules: Rules, turns: str) ->
     st.integers(3, 6),
     st.data(),
 )
-def test_the_batch_equals_a_plain_field_in_small_worlds(turns: str, height: int, width: int, data: Any) -> None:
+def test_the_batch_equals_a_plain_field_in_small_worlds(
+    turns: str, height: int, width: int, data: Any
+) -> None:
     """Small worlds are full of agents, so that they stand in each other's way."""
     agents = data.draw(st.integers(1, (height - 2) * (width - 2)))
     spawn = data.draw(st.sampled_from([0.0, 0.05, 0.5]))

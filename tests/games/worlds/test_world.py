@@ -265,7 +265,9 @@ def test_conflicts_of_agents_that_move_at_once(
     assert [part.astype(int).tolist() for part in found] == [[moves], [contested]]
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12, unique=True), st.data())
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12, unique=True), st.data()
+)
 def test_nobody_meets_after_moves_at_once(cells: list[tuple[int, int]], data: st.DataObject) -> None:
     steps = data.draw(st.lists(st.sampled_from([0, 1, -1, 8, -8]), min_size=len(cells), max_size=len(cells)))
     at = np.array([[8 * row + column for row, column in cells]])

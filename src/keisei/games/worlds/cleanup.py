@@ -8,7 +8,6 @@ import numpy as np
 from pydantic import Field
 
 from keisei.config import parse_settings
-from keisei.errors import ConfigError
 from keisei.games.contract import BoolArray, FloatArray, IntArray
 from keisei.games.worlds.agents import MOVES, ActionSpec, Agent
 from keisei.games.worlds.entities import Empty, Entity, Wall

@@ -35,8 +35,8 @@ ENDINGS = ("unfinished", "finished", "max_turns")
 
 def walled(height: int, width: int) -> list[str]:
     """The layout of an empty world with walls in its outer cells."""
-    edge = "#" * width
-    return [edge, *("#" + "." * (width - 2) + "#" for _ in range(height - 2)), edge][:height]
+    edge, row = "#" * width, ("#" + "." * (width - 2) + "#")[:width]
+    return [edge, *[row] * (height - 2), edge][:height]
 
 
 class Environment(ArrayBatch):

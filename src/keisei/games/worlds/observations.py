@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -52,9 +53,7 @@ class WorldObservation(ABC):
         """[rows, view_bytes]: what is seen from places of agents."""
         if self.radius is None:
             return self._whole(world, places)
-        reach = np.arange(-self.radius, self.radius + 1)
-        around = (reach[:, None] * world.span + reach).ravel()
-        return world.grid[places[:, None] + around].reshape(len(places), -1)
+        return world.grid[places[:, None] + _around(self.radius, world.span)].reshape(len(places), -1)
 
     def _whole(self, world: World, places: Places) -> ByteArray:
         game = places // world.size
@@ -77,6 +76,15 @@ class WorldObservation(ABC):
     @abstractmethod
     def encode(self, world: World, views: ByteArray, out: Array) -> None:
         """Writes the observations of views."""
+
+
+@lru_cache(maxsize=64)
+def _around(radius: int, span: int) -> Places:
+    """How far the cells in view are from the agent, row by row."""
+    reach = np.arange(-radius, radius + 1)
+    around = (reach[:, None] * span + reach).ravel()
+    around.setflags(write=False)  # all views share it
+    return around
 
 
 class OneHotObservationSpec(WorldObservation):

@@ -223,7 +223,9 @@ class World:
         chosen = np.argsort(order, axis=1, kind="stable")[:, :count]
         drawn: Places = np.take_along_axis(places, chosen, axis=1)
         if drawn.shape[1] < count or not self.is_free(drawn).all():
-            raise GameError(f"a world has no room for {count} more things; make it larger, or put fewer into it")
+            raise GameError(
+                f"a world has no room for {count} more things; make it larger, or put fewer into it"
+            )
         return drawn
 
     # Worlds as a whole -------------------------------------------------------------------------------
@@ -270,5 +272,7 @@ def _checked(kinds: Sequence[Entity]) -> tuple[Entity, ...]:
     if twice:
         raise ConfigError(f"each kind of a world needs a name of its own; {', '.join(twice)} comes twice")
     if not 2 <= len(kinds) <= MOST_KINDS:
-        raise ConfigError(f"a world has 2 to {MOST_KINDS} kinds, the empty cell and the wall first; got {len(kinds)}")
+        raise ConfigError(
+            f"a world has 2 to {MOST_KINDS} kinds, the empty cell and the wall first; got {len(kinds)}"
+        )
     return tuple(kinds)
