@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn_worlds_for_tests import draw
 
 from keisei import check_game, make_game, registered_games
 from keisei.errors import ConfigError, SavedStateError
@@ -69,11 +70,11 @@ def test_a_world_that_ends_by_its_rules_keeps_the_contract(turns: str) -> None:
 
 def test_a_world_ends_when_all_agents_have_finished() -> None:
     game = Race()
-    game.world.agents[0] = game.world.place(0, [1, 3], [1, 2])
-    step = game.step([0, 1])
-    assert not step.done.any()
-    game.world.agents[0] = game.world.place(0, [1, 3], [1, 2])
-    step = game.step([0, 2])
+    draw(game, "######\n#A...#\n#....#\n#..A.#\n#....#\n######")
+    for actions in ([2, 2], [2, 3]):
+        assert not game.step(actions).done.any()
+    game.step([2, 2])
+    step = game.step([2, 2])
     assert step.terminated.tolist() == [True]
     assert game.rows().episode.tolist() == [1, 1]
 

@@ -157,7 +157,15 @@ def test_the_picture_of_a_field() -> None:
     assert isinstance(game, TreasureHunt)
     for _ in range(3):
         game.step(np.array([1, 2]))
-    assert game.text().splitlines() == []
+    assert game.text().splitlines() == [
+        "############",
+        "#...g..f...#",
+        "#g.b.....b.#",
+        "#.g.b..bgb.#",
+        "#......ff..#",
+        "#...AAf....#",
+        "############",
+    ]
     colours = game.colours()
     assert colours.shape == (7, 12, 3)
     assert colours[0, 0].tolist() == [92, 92, 100]

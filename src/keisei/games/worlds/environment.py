@@ -78,6 +78,7 @@ class Environment(ArrayBatch):
             batch=batch, agents=len(agents), margin=max(1, seen.margin),
         )  # fmt: skip
         self.world.build(layout)
+        self._ends = all(type(agent).is_done is not Agent.is_done for agent in agents)
         self._vacant = self.start_places()
         _check_room(self.name, len(self._vacant), len(agents))
         limit = whole_number("max_turns", max_turns, 1, MAX_GAME // len(agents))
@@ -145,8 +146,12 @@ class Environment(ArrayBatch):
             self._pass_the_turn()
         else:
             self._end_turn()
-        done = [agent.is_done(world) for agent in self.agents]
-        return world.rewards.copy(), np.logical_and.reduce(done)
+        return world.rewards.copy(), self._is_over()
+
+    def _is_over(self) -> BoolArray:
+        if not self._ends:
+            return np.zeros(self.batch, np.bool_)
+        return np.logical_and.reduce([agent.is_done(self.world) for agent in self.agents])
 
     def _act_in_order(self, actions: IntArray) -> None:
         world = self.world
@@ -243,7 +248,7 @@ class Environment(ArrayBatch):
     def check_state(self) -> None:
         super().check_state()
         self.world.check_state()
-        if (self._mover < 0).any() or (self._mover >= len(self.agents)).any():
+        if not np.isin(self._mover, np.arange(len(self.agents))).all():
             raise SavedStateError(f"saved state of {self.spec.name} names a seat that does not exist")
 
 

@@ -61,6 +61,8 @@ class Runner(Agent):
 
     def use(self, world: World, actions: IntArray, wanted: Places, awake: BoolArray) -> FloatArray:
         here = world.agents[:, self.seat]
+        # Who was tagged in this very turn rests, and does not tag back.
+        awake = awake & (world.resting[:, self.seat] == 0)
         chases = awake & (world.observe(here) == world.number(It)) & (wanted != here)
         hits = chases[:, None] & (world.agents == wanted[:, None])
         games, victims = np.nonzero(hits)

@@ -254,9 +254,14 @@ class World:
 
     def check_state(self) -> None:
         """Raises ``SavedStateError`` if the arrays are not possible."""
-        inside = np.isin(self.agents - self._first[:, None], self.interior).all()
-        if (self._flat >= len(self.kinds)).any() or not inside or (self.resting < 0).any():
-            raise SavedStateError("saved state of a world names kinds or places that do not exist")
+        if (self._flat >= len(self.kinds)).any():
+            raise SavedStateError("saved state of a world has a kind that does not exist")
+        if not np.isin(self.agents - self._first[:, None], self.interior).all():
+            raise SavedStateError("saved state of a world has an agent outside of it")
+        if not self.is_agent[self.grid[self.agents]].any(axis=-1).all():
+            raise SavedStateError("saved state of a world has an agent that is not in its place")
+        if self.resting.size and (self.resting.min(axis=1) != 0).any():
+            raise SavedStateError("saved state of a world has no agent that is awake")
 
 
 @lru_cache(maxsize=64)
