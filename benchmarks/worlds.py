@@ -21,6 +21,8 @@ from benchmarks.measure import Contender, machine, race, rate_of
 from keisei.games import make_game
 
 BATCH = 256
+BATCHES = (16, 64, 1024)
+"""Further sizes of the batch, with two agents."""
 AGENTS = (2, 8, 32, 128)
 OTHERS = ("tag", "stag-hunt", "cleanup", "prisoners-dilemma")
 SIDE, VISION, SPAWN, TURNS = 21, 2, 0.005, 100
@@ -37,6 +39,8 @@ class WorldsReport:
     """The plain loop, by the number of agents."""
     over_objects: float
     """Turns of the batch over turns of the loop, with two agents."""
+    by_batch: dict[str, float]
+    """Treasure hunt with two agents, by the size of the batch."""
     other_games: dict[str, float]
     """Turns per second of other games in a batch."""
 
@@ -44,9 +48,10 @@ class WorldsReport:
 def run(*, rounds: int, seconds: float, as_json: bool, console: Console) -> None:
     contenders: dict[str, Contender] = {}
     for agents in AGENTS:
-        contenders[f"batch/{agents}"] = _batch("treasurehunt", agents=agents)
+        contenders[f"batch/{agents}"] = _batch("treasurehunt", BATCH, agents=agents)
         contenders[f"objects/{agents}"] = partial(_objects, agents)
-    contenders |= {name: _batch(name) for name in OTHERS}
+    contenders |= {f"size/{size}": _batch("treasurehunt", size) for size in BATCHES}
+    contenders |= {name: _batch(name, BATCH) for name in OTHERS}
     rates = race(contenders, seconds, rounds, console)
     report = WorldsReport(
         machine=machine(),
@@ -54,6 +59,7 @@ def run(*, rounds: int, seconds: float, as_json: bool, console: Console) -> None
         turns_per_second={str(agents): rates[f"batch/{agents}"] for agents in AGENTS},
         objects_per_second={str(agents): rates[f"objects/{agents}"] for agents in AGENTS},
         over_objects=rates["batch/2"] / rates["objects/2"],
+        by_batch={str(size): rates[f"size/{size}"] for size in BATCHES},
         other_games={name: rates[name] for name in OTHERS},
     )
     if as_json:
@@ -70,20 +76,23 @@ def _show(report: WorldsReport, console: Console) -> None:
         loop = report.objects_per_second[agents]
         table.add_row(agents, f"{rate:,.0f}", f"{loop:,.0f}", f"{rate / loop:.0f} x")
     console.print(table)
+    loop = report.objects_per_second["2"]
+    for size, rate in report.by_batch.items():
+        console.print(f"2 agents, batch {size:>4} {rate:12,.0f} turns/s, {rate / loop:.0f} x")
     for name, rate in report.other_games.items():
         console.print(f"{name:20} {rate:12,.0f} turns/s")
     console.print(f"{report.machine}; batch {report.batch}")
 
 
-def _batch(name: str, **options: int) -> Contender:
-    game = make_game(name, batch=BATCH, seed=1, **options)
+def _batch(name: str, batch: int, **options: int) -> Contender:
+    game = make_game(name, batch=batch, seed=1, **options)
 
     def play() -> int:
         for _ in range(4):
             game.rows()
             game.observe()
             game.step(game.random_actions())
-        return 4 * BATCH
+        return 4 * batch
 
     return lambda seconds: rate_of(play, seconds)
 

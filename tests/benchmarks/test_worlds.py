@@ -15,6 +15,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(worlds, "AGENTS", (2, 3))
     monkeypatch.setattr(worlds, "BATCH", 4)
+    monkeypatch.setattr(worlds, "BATCHES", (2,))
     monkeypatch.setattr(worlds, "OTHERS", ("tag",))
 
 
@@ -33,6 +34,7 @@ def test_the_report_has_both_contenders() -> None:
     assert list(report["turns_per_second"]) == list(report["objects_per_second"]) == ["2", "3"]
     ratio = report["turns_per_second"]["2"] / report["objects_per_second"]["2"]
     assert report["over_objects"] == pytest.approx(ratio)
+    assert list(report["by_batch"]) == ["2"]
     assert list(report["other_games"]) == ["tag"]
 
 

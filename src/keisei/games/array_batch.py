@@ -26,7 +26,7 @@ from keisei.games.contract import (
     action_array,
     out_array,
 )
-from keisei.games.randomness import Stream, keyed_words
+from keisei.games.randomness import BatchRandom, Stream
 from keisei.games.saved import Reader, digest_of, unwrap, wrap
 
 __all__ = ["ArrayBatch"]
@@ -64,7 +64,16 @@ class ArrayBatch(ABC):
 
     def start(self) -> None:
         """Begins the first game in every place of the batch."""
-        self.restart(np.arange(self.batch))
+        self._begin(np.arange(self.batch))
+
+    def _begin(self, games: NDArray[np.int64]) -> None:
+        self._key_randomness()
+        self.random.move_to(0, Stream.RESET)
+        self.restart(games)
+
+    def _key_randomness(self) -> None:
+        numbers = self.first_game + np.arange(self.batch)
+        self.random = BatchRandom(self.seed, numbers, self.episode)
 
     # What the rules decide ---------------------------------------------------------------------------
 
@@ -81,7 +90,7 @@ class ArrayBatch(ABC):
 
     @abstractmethod
     def restart(self, games: NDArray[np.int64]) -> None:
-        """Begins new games in these places. ``episode`` and ``ply`` are set already."""
+        """Begins new games in these places. ``episode``, ``ply`` and ``random`` are set already."""
 
     @abstractmethod
     def pack_rows(self, games: Array, seats: Array) -> ByteArray:
@@ -153,10 +162,7 @@ class ArrayBatch(ABC):
 
     def random_actions(self) -> IntArray:
         game, seat = self._row_index()
-        number = game.astype(np.uint64) + np.uint64(self.first_game)
-        words = keyed_words(
-            self.seed, number, self.episode[game], self.ply[game], int(Stream.RANDOM_ACTION), seat
-        )
+        words = self.random.words_apart(self.ply, Stream.RANDOM_ACTION, game, seat)
         return _below(words, self.spec.num_actions)
 
     def step(self, actions: Array) -> Step:
@@ -167,6 +173,7 @@ class ArrayBatch(ABC):
         else:
             table = np.full((self.batch, self.spec.seats), -1, np.int32)
             table[game, seat] = chosen
+        self.random.move_to(self.ply, Stream.CHANCE)
         rewards, terminated = self.play(table)
         self.ply += 1
         self.returns += rewards
@@ -192,7 +199,7 @@ class ArrayBatch(ABC):
         self.episode[games] += 1
         self.ply[games] = 0
         self.returns[games] = 0
-        self.restart(games)
+        self._begin(games)
         return final
 
     def keep_last_positions(self) -> None:
@@ -230,6 +237,7 @@ class ArrayBatch(ABC):
             self._set(before)
             raise
         self.seed, self.first_game = seed, first_game
+        self._key_randomness()
 
     def _set(self, arrays: list[Array]) -> None:
         for array, new in zip(self._kept.values(), arrays, strict=True):

@@ -75,7 +75,7 @@ class SlowField:
             self.cells[cell] = self.walkers[-1]
 
     def word(self, stream: Stream, ply: int, draw: int, number: int) -> int:
-        return keyed_word(self.seed, self.game, self.episode, ply, stream, draw, number)
+        return keyed_word(self.seed, self.game, self.episode, ply, stream, (draw << 32) + number)
 
     def uniform(self, draw: int, number: int) -> float:
         return (self.word(Stream.CHANCE, self.ply, draw, number) >> 11) * 2.0**-53

@@ -159,11 +159,11 @@ def test_the_picture_of_a_field() -> None:
         game.step(np.array([1, 2]))
     assert game.text().splitlines() == [
         "############",
-        "#...g..f...#",
-        "#g.b.....b.#",
-        "#.g.b..bgb.#",
-        "#......ff..#",
-        "#...AAf....#",
+        "#......f...#",
+        "#..g.b.gf..#",
+        "#A..f..g...#",
+        "#.....b...f#",
+        "#....A.....#",
         "############",
     ]
     colours = game.colours()

@@ -138,7 +138,7 @@ def test_sampling_by_gaps_is_what_the_page_says() -> None:
     for game in range(4):
         at = -1
         for number in range(100):
-            uniform = (keyed_word(7, game, 0, 0, Stream.CHANCE, 1, number) >> 11) * 2.0**-53
+            uniform = (keyed_word(7, game, 0, 0, Stream.CHANCE, (1 << 32) + number) >> 11) * 2.0**-53
             at += 1 + sum(uniform < (1 - probability) ** k for k in range(1, cells + 1))
             if at >= cells:
                 break

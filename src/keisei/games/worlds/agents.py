@@ -75,9 +75,10 @@ class Agent(Entity):
         wanted = self.aim(world, actions)
         here = world.agents[:, self.seat]
         walks = awake & (wanted != here)
-        rewards = self.reward(world, wanted) * walks
+        rewards: FloatArray = self.reward(world, wanted) * walks
         self.walk(world, wanted, walks & world.is_free(wanted))
-        return rewards + self.use(world, actions, wanted, awake)
+        rewards += self.use(world, actions, wanted, awake)
+        return rewards
 
     def aim(self, world: World, actions: IntArray) -> Places:
         """[batch]: the place where each action leads; its own place if it does not lead elsewhere."""

@@ -189,7 +189,8 @@ class Cleaner(Agent):
         lanes = _lanes(world.span, self.options.beam)[facing] + here[:, None, None]
         lanes = np.clip(lanes, 0, len(world.grid) - 1)  # beyond the edge, where a wall has stopped them
         stopped = np.logical_or.accumulate(world.observe(lanes) == WALL, axis=2)
-        return lanes[~stopped]
+        reached: Places = lanes[~stopped]
+        return reached
 
 
 def _figures(world: World) -> IntArray:

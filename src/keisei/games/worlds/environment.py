@@ -19,7 +19,6 @@ from keisei.games.contract import (
     ObservationSpec,
 )
 from keisei.games.options import MAX_GAME, whole_number
-from keisei.games.randomness import BatchRandom, Stream
 from keisei.games.worlds.agents import Agent
 from keisei.games.worlds.conflicts import resolve
 from keisei.games.worlds.entities import Entity
@@ -129,13 +128,14 @@ class Environment(ArrayBatch):
 
     def acting(self) -> BoolArray | None:
         if self.turns == "one-by-one":
-            return self._mover[:, None] == np.arange(len(self.agents))
+            acts: BoolArray = self._mover[:, None] == np.arange(len(self.agents))
+            return acts
         resting = self.world.resting
         return resting == 0 if resting.any() else None
 
     def play(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
         world = self.world
-        world.random.move_to(self.ply, Stream.CHANCE)
+        world.random = self.random
         world.rewards[...] = 0
         self.before_acts()
         if self.turns == "at-once":
@@ -151,7 +151,8 @@ class Environment(ArrayBatch):
     def _is_over(self) -> BoolArray:
         if not self._ends:
             return np.zeros(self.batch, np.bool_)
-        return np.logical_and.reduce([agent.is_done(self.world) for agent in self.agents])
+        done: BoolArray = np.logical_and.reduce([agent.is_done(self.world) for agent in self.agents])
+        return done
 
     def _act_in_order(self, actions: IntArray) -> None:
         world = self.world
@@ -208,18 +209,13 @@ class Environment(ArrayBatch):
 
     def restart(self, games: Places) -> None:
         world = self.world
-        self._key_randomness()
-        world.random.move_to(0, Stream.RESET)
+        world.random = self.random
         world.clear(games)
         world.agents[games] = world.scatter(games, self._vacant, len(self.agents))
         for agent in self.agents:
             world.add(agent, world.agents[games, agent.seat])
         self._mover[games] = 0
         self.populate(games)
-
-    def _key_randomness(self) -> None:
-        numbers = self.first_game + np.arange(self.batch)
-        self.world.random = BatchRandom(self.seed, numbers, self.episode)
 
     # Rows --------------------------------------------------------------------------------------------
 
@@ -240,10 +236,6 @@ class Environment(ArrayBatch):
         return world_svg(self.world, game)
 
     # Keeping -----------------------------------------------------------------------------------------
-
-    def load(self, blob: bytes) -> None:
-        super().load(blob)
-        self._key_randomness()
 
     def check_state(self) -> None:
         super().check_state()

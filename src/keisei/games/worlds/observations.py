@@ -53,12 +53,14 @@ class WorldObservation(ABC):
         """[rows, view_bytes]: what is seen from places of agents."""
         if self.radius is None:
             return self._whole(world, places)
-        return world.grid[places[:, None] + _around(self.radius, world.span)].reshape(len(places), -1)
+        in_view = places[:, None] + _around(self.radius, world.span)
+        return world.look(in_view).reshape(len(places), -1)
 
     def _whole(self, world: World, places: Places) -> ByteArray:
         game = places // world.size
-        views = world.grid[world.everywhere(game, world.interior)]
-        row, cell = np.nonzero(world.everywhere(game, world.interior) == places[:, None])
+        in_view = world.everywhere(game, world.interior)
+        views = world.look(in_view)
+        row, cell = np.nonzero(in_view == places[:, None])
         views[row, cell, 0] |= _SELF
         return views.reshape(len(places), -1)
 

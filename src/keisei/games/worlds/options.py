@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
@@ -37,5 +38,9 @@ class WorldOptions(Settings):
     """What an agent sees: one-hot planes, colours, or the codes of letters."""
 
     def observation_spec(self) -> WorldObservation:
-        forms = {"one-hot": OneHotObservationSpec, "rgb": RGBObservationSpec, "ascii": AsciiObservationSpec}
+        forms: dict[str, Callable[[int | None], WorldObservation]] = {
+            "one-hot": OneHotObservationSpec,
+            "rgb": RGBObservationSpec,
+            "ascii": AsciiObservationSpec,
+        }
         return forms[self.observation](self.vision)

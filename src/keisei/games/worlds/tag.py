@@ -70,7 +70,8 @@ class Runner(Agent):
         world.add(It, wanted[games])
         world.rest(games, victims, self.options.rest)
         world.rewards[games, victims] += np.float32(self.options.tagged)
-        return hits.any(axis=1) * np.float32(self.options.tag)
+        gained: FloatArray = hits.any(axis=1) * np.float32(self.options.tag)
+        return gained
 
 
 class Tag(Environment):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import ceil, sqrt
+from math import ceil, log1p, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -56,6 +56,8 @@ class World:
         rows, columns = np.divmod(np.arange(height * width), width)
         self.interior: Places = (rows + margin) * self.span + columns + margin
         """The places of the cells of the first world, row by row."""
+        self._cell_numbers = np.zeros(self.size, np.int64)
+        self._cell_numbers[self.interior] = np.arange(height * width)
         self.grid: ByteArray = np.zeros((batch * self.size, self.layers), np.uint8)
         """[places, layers]: the number of the kind in each place; 0 if it is empty."""
         self._flat = self.grid.reshape(-1)
@@ -83,7 +85,8 @@ class World:
     def place(self, game: ArrayLike, row: ArrayLike, column: ArrayLike) -> Places:
         """Gives the places of cells. Row 0 is at the top, column 0 on the left."""
         inside = (np.asarray(row) + self.margin) * self.span + np.asarray(column) + self.margin
-        return np.asarray(game) * self.size + inside
+        places: Places = np.asarray(game) * self.size + inside
+        return places
 
     def coordinates(self, places: Places) -> tuple[Places, Places, Places]:
         """Gives game, row and column of places."""
@@ -129,17 +132,23 @@ class World:
         """Gives the numbers of the kinds in these places."""
         return self._flat[self._index(places, layer)]
 
+    def look(self, places: Places) -> ByteArray:
+        """[…, layers]: the numbers of the kinds in all layers of these places."""
+        return self._flat[places][..., None] if self.layers == 1 else self.grid[places]
+
     def count(self, kind: Kind) -> Places:
         """[batch]: how many entities of a kind each world has."""
         number = self.number(kind)
         layer = self.grid.reshape(self.batch, self.size, self.layers)[:, :, self.kinds[number].layer]
-        return np.count_nonzero(layer[:, self.interior] == number, axis=1)
+        counts: Places = (layer[:, self.interior] == number).sum(axis=1)
+        return counts
 
     def entities(self, kind: Kind) -> Places:
         """Gives all places of a kind inside the walls of the margin, in ascending order."""
         number = self.number(kind)
         inside = self.everywhere(np.arange(self.batch), self.interior).ravel()
-        return inside[self.observe(inside, self.kinds[number].layer) == number]
+        found: Places = inside[self.observe(inside, self.kinds[number].layer) == number]
+        return found
 
     def value(self, places: Places) -> FloatArray:
         """Gives the sum of the values of what is in each place."""
@@ -158,8 +167,8 @@ class World:
     def is_open(self, places: Places) -> BoolArray:
         """Whether everything in a place is passable, agents apart."""
         can_be_entered = self.passable | self.is_agent
-        kinds = self.grid[places]
-        return can_be_entered[kinds].all(axis=-1)
+        is_open: BoolArray = np.all(can_be_entered[self.look(places)], axis=-1)
+        return is_open
 
     def rest(self, games: Places, seats: Places, turns: int) -> None:
         """Lets agents rest for the next turns, after the one that is played now."""
@@ -174,7 +183,8 @@ class World:
         """Takes each entity of a kind with this probability, and gives the places of those taken."""
         number = self.number(kind)
         struck = self._struck(probability)
-        return struck[self.observe(struck, self.kinds[number].layer) == number]
+        taken: Places = struck[self.observe(struck, self.kinds[number].layer) == number]
+        return taken
 
     def uniform(self) -> NDArray[np.float64]:
         """[batch]: a number in [0, 1) for each world."""
@@ -182,8 +192,8 @@ class World:
 
     def uniform_at(self, places: Places) -> NDArray[np.float64]:
         """Gives a number in [0, 1) for each place."""
-        game, row, column = self.coordinates(places)
-        return as_uniform(self.random.words_of(game, row * self.width + column))
+        game = places // self.size
+        return as_uniform(self.random.words_of(game, self._cell_numbers[places - self._first[game]]))
 
     def draw(self, kind: Kind) -> tuple[Places, Places]:
         """Draws one entity of a kind in each world that has any. Gives these worlds and the places in them."""
@@ -203,16 +213,15 @@ class World:
         a few numbers for each world, where a number for each cell would cost hundreds.
         """
         cells = len(self.interior)
-        survival = _survival(probability, cells)
         count = ceil(cells * probability + 4 * sqrt(cells * probability)) + 1
         found = [np.full((self.batch, 1), -1)]
         while (found[-1][:, -1] < cells).any():
             uniform = as_uniform(self.random.words(count, more=len(found) - 1))
-            gaps = cells - np.searchsorted(survival, uniform, side="right")
-            found.append(found[-1][:, -1:] + np.cumsum(gaps + 1, axis=1))
+            found.append(found[-1][:, -1:] + np.cumsum(_gaps(uniform, probability, cells) + 1, axis=1))
         cell = found[1] if len(found) == 2 else np.concatenate(found[1:], axis=1)
-        game, draw = np.nonzero(cell < cells)
-        return self._first[game] + self.interior[cell[game, draw]]
+        taken = np.flatnonzero(cell < cells)
+        struck: Places = self._first[taken // cell.shape[1]] + self.interior[cell.ravel()[taken]]
+        return struck
 
     def scatter(self, games: Places, among: Places, count: int) -> Places:
         """[games, count]: free places drawn without repetition in each of these worlds, from places ``among`` those of
@@ -220,7 +229,7 @@ class World:
         places = self.everywhere(games, among)
         order = self.random.words_of(games[:, None], np.arange(len(among)))
         order[~self.is_free(places)] = np.iinfo(np.uint64).max
-        chosen = np.argsort(order, axis=1, kind="stable")[:, :count]
+        chosen = _smallest(order, count)
         drawn: Places = np.take_along_axis(places, chosen, axis=1)
         if drawn.shape[1] < count or not self.is_free(drawn).all():
             raise GameError(
@@ -264,11 +273,35 @@ class World:
             raise SavedStateError("saved state of a world has no agent that is awake")
 
 
+def _gaps(uniform: NDArray[np.float64], probability: float, cells: int) -> Places:
+    """Gives how many cells are passed over: the number of k = 1, 2 … with uniform < (1 - probability)^k.
+
+    The logarithm gives the number but for rounding, which differs between machines. A look at the chances themselves
+    corrects it. To search for them would take five times as long.
+    """
+    chances = _chances(probability, cells)
+    rate = log1p(-probability) if 0 < probability < 1 else -1e-300 if probability == 0 else -1e300
+    steps = np.log(np.maximum(uniform, 1e-300)) / rate
+    gaps: Places = np.minimum(steps, cells).astype(np.int64)
+    gaps -= uniform >= chances[gaps]
+    gaps += uniform < chances[gaps + 1]
+    return gaps
+
+
 @lru_cache(maxsize=64)
-def _survival(probability: float, cells: int) -> NDArray[np.float64]:
-    """The chances (1 - probability)^k that k cells are not taken, for k = cells … 1, in ascending order. They are
+def _chances(probability: float, cells: int) -> NDArray[np.float64]:
+    """The chances (1 - probability)^k that k cells are passed over, and 0 for more cells than there are. They are
     products, which are the same on every machine."""
-    return np.cumprod(np.full(cells, 1.0 - probability))[::-1].copy()
+    return np.concatenate([[1.0], np.cumprod(np.full(cells, 1.0 - probability)), [0.0]])
+
+
+def _smallest(words: NDArray[np.uint64], count: int) -> Places:
+    """[rows, count]: the columns of the smallest words of each row, in ascending order of the words."""
+    if count >= words.shape[1]:
+        return np.argsort(words, axis=1)
+    first = np.argpartition(words, count, axis=1)[:, :count]
+    order = np.argsort(np.take_along_axis(words, first, axis=1), axis=1)
+    return np.take_along_axis(first, order, axis=1)
 
 
 def _checked(kinds: Sequence[Entity]) -> tuple[Entity, ...]:
