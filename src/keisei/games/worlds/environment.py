@@ -83,7 +83,7 @@ class Environment(ArrayBatch):
         limit = whole_number("max_turns", max_turns, 1, MAX_GAME // len(agents))
         numbering = {"batch": batch, "seed": seed, "first_game": first_game}
         super().__init__(self._make_spec(limit), {"turns": turns} | (options or {}), **numbering)
-        self.keep("grid", self.world.grid.reshape(batch, self.world.size, self.world.layers))
+        self.keep("grid", self.world.by_game)
         self.keep("agents", self.world.agents)
         self.keep("resting", self.world.resting)
         self._mover = self.keep("mover", np.zeros(batch, np.int16))

@@ -58,9 +58,8 @@ class World:
         """The places of the cells of the first world, row by row."""
         self._cell_numbers = np.zeros(self.size, np.int64)
         self._cell_numbers[self.interior] = np.arange(height * width)
-        self.grid: ByteArray = np.zeros((batch * self.size, self.layers), np.uint8)
-        """[places, layers]: the number of the kind in each place; 0 if it is empty."""
-        self._flat = self.grid.reshape(-1)
+        self.grid: ByteArray = np.zeros((self.layers, batch * self.size), np.uint8)
+        """[layers, places]: the number of the kind in each place; 0 if it is empty."""
         self.agents: Places = np.zeros((batch, agents), np.int64)
         """[batch, agents]: the place of each agent."""
         self.resting: NDArray[np.int16] = np.zeros((batch, agents), np.int16)
@@ -69,10 +68,10 @@ class World:
         """[batch, agents]: the rewards of this step. What an agent does may also reward others."""
         self.random = BatchRandom(0, np.arange(batch), 0)
         self._first = np.arange(batch) * self.size
-        self.blank: ByteArray = np.zeros((self.size, self.layers), np.uint8)
-        """[places, layers]: how each world looks when it is new."""
-        self.blank[:, 0] = WALL
-        self.blank[self.interior, 0] = EMPTY
+        self.blank: ByteArray = np.zeros((self.layers, self.size), np.uint8)
+        """[layers, places]: how each world looks when it is new."""
+        self.blank[0] = WALL
+        self.blank[0, self.interior] = EMPTY
 
     # Places ------------------------------------------------------------------------------------------
 
@@ -80,7 +79,13 @@ class World:
     def cells(self) -> ByteArray:
         """[batch, height, width, layers]: the kinds of all cells. Writing changes the worlds."""
         inside = slice(self.margin, -self.margin)
-        return self.grid.reshape(self.batch, -1, self.span, self.layers)[:, inside, inside]
+        squares = self.grid.reshape(self.layers, self.batch, -1, self.span)[:, :, inside, inside]
+        return np.moveaxis(squares, 0, -1)
+
+    @property
+    def by_game(self) -> ByteArray:
+        """[batch, places of a world, layers]: all places, those of the margin too. Writing changes the worlds."""
+        return np.moveaxis(self.grid.reshape(self.layers, self.batch, self.size), 0, -1)
 
     def place(self, game: ArrayLike, row: ArrayLike, column: ArrayLike) -> Places:
         """Gives the places of cells. Row 0 is at the top, column 0 on the left."""
@@ -116,39 +121,40 @@ class World:
 
     def put(self, numbers: ArrayLike, places: Places, layer: int = 0) -> None:
         """Puts kinds, given by their numbers, into places of a layer."""
-        self._flat[self._index(places, layer)] = numbers
+        self.grid[layer][places] = numbers
 
     def remove(self, places: Places, layer: int = 0) -> None:
-        self._flat[self._index(places, layer)] = EMPTY
+        self.grid[layer][places] = EMPTY
 
     def move(self, source: Places, target: Places, layer: int = 0) -> None:
         """Moves what is in a layer from places to other places, all at once."""
-        source, target = self._index(source, layer), self._index(target, layer)
-        moved = self._flat[source]
-        self._flat[source] = EMPTY
-        self._flat[target] = moved
+        kinds = self.grid[layer]
+        moved = kinds[source]
+        kinds[source] = EMPTY
+        kinds[target] = moved
 
     def observe(self, places: Places, layer: int = 0) -> ByteArray:
         """Gives the numbers of the kinds in these places."""
-        return self._flat[self._index(places, layer)]
+        return self.grid[layer][places]
 
     def look(self, places: Places) -> ByteArray:
         """[…, layers]: the numbers of the kinds in all layers of these places."""
-        return self._flat[places][..., None] if self.layers == 1 else self.grid[places]
+        return np.stack([kinds[places] for kinds in self.grid], axis=-1)
 
     def count(self, kind: Kind) -> Places:
         """[batch]: how many entities of a kind each world has."""
-        number = self.number(kind)
-        layer = self.grid.reshape(self.batch, self.size, self.layers)[:, :, self.kinds[number].layer]
-        counts: Places = (layer[:, self.interior] == number).sum(axis=1)
+        counts: Places = self._is_there(self.number(kind)).sum(axis=1)
         return counts
 
     def entities(self, kind: Kind) -> Places:
         """Gives all places of a kind inside the walls of the margin, in ascending order."""
-        number = self.number(kind)
-        inside = self.everywhere(np.arange(self.batch), self.interior).ravel()
-        found: Places = inside[self.observe(inside, self.kinds[number].layer) == number]
+        game, cell = np.nonzero(self._is_there(self.number(kind)))
+        found: Places = self._first[game] + self.interior[cell]
         return found
+
+    def _is_there(self, number: int) -> BoolArray:
+        """[batch, cells]: in which cells a kind is."""
+        return (self.cells[..., self.kinds[number].layer] == number).reshape(self.batch, -1)
 
     def value(self, places: Places) -> FloatArray:
         """Gives the sum of the values of what is in each place."""
@@ -174,9 +180,6 @@ class World:
         """Lets agents rest for the next turns, after the one that is played now."""
         self.resting[games, seats] = turns + 1
 
-    def _index(self, places: Places, layer: int) -> Places:
-        return places if self.layers == 1 else places * self.layers + layer
-
     # Chance ------------------------------------------------------------------------------------------
 
     def sample(self, kind: Kind, probability: float) -> Places:
@@ -197,14 +200,12 @@ class World:
 
     def draw(self, kind: Kind) -> tuple[Places, Places]:
         """Draws one entity of a kind in each world that has any. Gives these worlds and the places in them."""
-        number = self.number(kind)
-        inside = self.everywhere(np.arange(self.batch), self.interior)
-        found = self.observe(inside, self.kinds[number].layer) == number
-        count = np.cumsum(found, axis=1)
-        chosen = (self.uniform() * count[:, -1]).astype(np.int64)
-        games = np.flatnonzero(count[:, -1])
-        cell = (count[games] > chosen[games, None]).argmax(axis=1)
-        return games, inside[games, cell]
+        found = self._is_there(self.number(kind))
+        count = found.sum(axis=1)
+        chosen = np.cumsum(count) - count + (self.uniform() * count).astype(np.int64)
+        games = np.flatnonzero(count)
+        cell = np.flatnonzero(found)[chosen[games]] % len(self.interior)
+        return games, self._first[games] + self.interior[cell]
 
     def _struck(self, probability: float) -> Places:
         """Takes each cell with a probability, and gives the places of those taken.
@@ -249,25 +250,25 @@ class World:
                         f"row {row} of the layout has {letter!r}; the letters of its kinds are {''.join(numbers)!r}"
                     )
                 number = numbers[letter]
-                self.blank[self.place(0, row, column), self.kinds[number].layer] = number
+                self.blank[self.kinds[number].layer, self.place(0, row, column)] = number
 
     def vacant(self) -> Places:
         """Gives the places of the first world that an agent can enter when the world is new."""
-        free = self.passable[self.blank[self.interior]].all(axis=1)
+        free = self.passable[self.blank[:, self.interior]].all(axis=0)
         return self.interior[free]
 
     def clear(self, games: Places) -> None:
         """Makes these worlds new, without agents."""
-        self.grid.reshape(self.batch, self.size, self.layers)[games] = self.blank
+        self.by_game[games] = self.blank.T
         self.resting[games] = 0
 
     def check_state(self) -> None:
         """Raises ``SavedStateError`` if the arrays are not possible."""
-        if (self._flat >= len(self.kinds)).any():
+        if (self.grid >= len(self.kinds)).any():
             raise SavedStateError("saved state of a world has a kind that does not exist")
         if not np.isin(self.agents - self._first[:, None], self.interior).all():
             raise SavedStateError("saved state of a world has an agent outside of it")
-        if not self.is_agent[self.grid[self.agents]].any(axis=-1).all():
+        if not self.is_agent[self.look(self.agents)].any(axis=-1).all():
             raise SavedStateError("saved state of a world has an agent that is not in its place")
         if self.resting.size and (self.resting.min(axis=1) != 0).any():
             raise SavedStateError("saved state of a world has no agent that is awake")
