@@ -48,3 +48,19 @@ def test_the_pages_tell_the_true_size_of_a_packed_row(name: str, size: int) -> N
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "own_game.py"), run_name="__main__")
     assert "games at random: player 0 takes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["treasurehunt", "tag", "cleanup", "stag-hunt"])
+def test_the_pages_of_worlds_tell_all_options_and_their_defaults(name: str) -> None:
+    page = (ROOT / "docs" / "games" / f"{name.replace('-', '_')}.md").read_text()
+    told: dict[str, str] = {}
+    for names, defaults in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]*) \|", page, flags=re.MULTILINE):
+        options = re.findall(r"\w+", names)
+        values = [value.strip() for value in defaults.split(",")]
+        told |= dict(zip(options, values * len(options) if len(values) == 1 else values, strict=True))
+    told |= dict(re.findall(r"`(\w+)` \((\d+)[,)]", page))  # those that are told in a sentence
+    options = keisei.make_game(name).options.model_dump()  # type: ignore[attr-defined]
+    shared = {"turns", "observation"}
+    assert set(told) | shared >= set(options)
+    for option in set(told) & set(options) - shared:
+        assert told[option] == f"{options[option]:g}", option

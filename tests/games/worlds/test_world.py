@@ -21,6 +21,7 @@ from keisei.games.worlds import (
 from keisei.games.worlds.conflicts import resolve
 from keisei.games.worlds.entities import Colour
 from keisei.games.worlds.picture import world_svg
+from keisei.games.worlds.world import _gaps
 
 
 class Stone(Entity):
@@ -144,6 +145,16 @@ def test_sampling_by_gaps_is_what_the_page_says() -> None:
                 break
             expected.append(int(world.place(game, *divmod(at, 5))))
     assert world.sample(Empty, probability).tolist() == expected
+
+
+@pytest.mark.parametrize("probability", [0.005, 0.3, 0.9])
+def test_gaps_do_not_depend_on_how_logarithms_are_rounded(probability: float) -> None:
+    """A number that equals a chance does not pass over that many cells; the number just below it does."""
+    chances = np.cumprod(np.full(60, 1.0 - probability))
+    cells = np.arange(1, 61)
+    assert _gaps(chances, probability, 60).tolist() == (cells - 1).tolist()
+    assert _gaps(np.nextafter(chances, 0), probability, 60).tolist() == cells.tolist()
+    assert _gaps(np.array([0.0, 1 - 2.0**-53]), probability, 60).tolist() == [60, 0]
 
 
 def test_draws_follow_the_game_and_not_the_batch() -> None:

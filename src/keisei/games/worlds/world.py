@@ -135,7 +135,8 @@ class World:
 
     def observe(self, places: Places, layer: int = 0) -> ByteArray:
         """Gives the numbers of the kinds in these places."""
-        return self.grid[layer][places]
+        kinds: ByteArray = self.grid[layer][places]
+        return kinds
 
     def look(self, places: Places) -> ByteArray:
         """[…, layers]: the numbers of the kinds in all layers of these places."""
@@ -154,7 +155,8 @@ class World:
 
     def _is_there(self, number: int) -> BoolArray:
         """[batch, cells]: in which cells a kind is."""
-        return (self.cells[..., self.kinds[number].layer] == number).reshape(self.batch, -1)
+        there: BoolArray = self.cells[..., self.kinds[number].layer] == number
+        return there.reshape(self.batch, -1)
 
     def value(self, places: Places) -> FloatArray:
         """Gives the sum of the values of what is in each place."""
