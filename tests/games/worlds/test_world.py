@@ -131,6 +131,12 @@ def test_sampling_takes_each_entity_with_its_probability(probability: float) -> 
     assert np.abs(counts - probability).max() < 0.06  # all cells alike
 
 
+@pytest.mark.parametrize("probability", [-0.1, 1.1])
+def test_a_probability_lies_between_0_and_1(probability: float) -> None:
+    with pytest.raises(ConfigError, match=f"sample got {probability} for stone"):
+        world_of().sample(Stone, probability)
+
+
 def test_sampling_by_gaps_is_what_the_page_says() -> None:
     """Word after word, with the distances that the page on treasure hunt names."""
     world = world_of(batch=4)
@@ -281,7 +287,7 @@ def test_conflicts_of_agents_that_move_at_once(
 )
 def test_nobody_meets_after_moves_at_once(cells: list[tuple[int, int]], data: st.DataObject) -> None:
     steps = data.draw(st.lists(st.sampled_from([0, 1, -1, 8, -8]), min_size=len(cells), max_size=len(cells)))
-    at = np.array([[8 * row + column for row, column in cells]])
+    at = np.array([[8 * (row + 1) + column + 1 for row, column in cells]])
     to = at + np.array(steps)
     moves, _ = resolve(at, to, at != to)
     after = np.where(moves, to, at)[0].tolist()

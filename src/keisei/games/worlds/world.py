@@ -187,6 +187,10 @@ class World:
     def sample(self, kind: Kind, probability: float) -> Places:
         """Takes each entity of a kind with this probability, and gives the places of those taken."""
         number = self.number(kind)
+        if not 0 <= probability <= 1:
+            raise ConfigError(
+                f"a probability lies in 0 … 1; sample got {probability} for {self.kinds[number].kind}"
+            )
         struck = self._struck(probability)
         taken: Places = struck[self.observe(struck, self.kinds[number].layer) == number]
         return taken
