@@ -120,9 +120,6 @@ class Resting(Beam):
     letter, colour = "z", (120, 120, 120)
 
     def transition(self, world: World) -> None:
-        self.mark(world)
-
-    def mark(self, world: World) -> None:
         lights = world.grid[LIGHTS]
         lights[lights == world.number(self)] = EMPTY
         world.add(self, world.agents[world.resting > 0])
