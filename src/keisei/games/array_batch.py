@@ -26,6 +26,7 @@ from keisei.games.contract import (
     action_array,
     out_array,
 )
+from keisei.games.options import MAX_GAME
 from keisei.games.randomness import BatchRandom, Stream
 from keisei.games.saved import Reader, digest_of, unwrap, wrap
 
@@ -101,13 +102,20 @@ class ArrayBatch(ABC):
         """Writes the observations of packed rows."""
 
     @abstractmethod
+    def are_possible(self, packed: ByteArray) -> BoolArray:
+        """[rows]: whether packed rows can be expanded."""
+
+    @abstractmethod
     def text(self, game: int = 0) -> str:
         """Draws a game."""
 
     def check_state(self) -> None:
         """Raises ``SavedStateError`` if the arrays, which were read from a saved state, are not possible."""
-        if (self.episode < 0).any() or (self.ply < 0).any() or not np.isfinite(self.returns).all():
-            raise SavedStateError(f"saved state of {self.spec.name} has impossible numbers")
+        limit = MAX_GAME if self.spec.max_plies is None else self.spec.max_plies
+        if (self.episode < 0).any() or (self.ply < 0).any() or (self.ply >= limit).any():
+            raise SavedStateError(f"saved state of {self.spec.name} has an impossible episode or ply")
+        if not np.isfinite(self.returns).all():
+            raise SavedStateError(f"saved state of {self.spec.name} has rewards that are not finite")
 
     # The contract ------------------------------------------------------------------------------------
 
@@ -153,6 +161,12 @@ class ArrayBatch(ABC):
             raise GameError(
                 f"packed rows of {self.spec.name} are uint8 of shape (rows, {size}), got {packed.dtype} of shape "
                 f"{packed.shape}"
+            )
+        possible = self.are_possible(packed)
+        if not possible.all():
+            raise GameError(
+                f"row {int(possible.argmin())} of the packed rows is no possible row of {self.spec.name}; it was "
+                f"damaged"
             )
         observations = out_array(observations, (len(packed), *seen.shape), seen.dtype, "unpack")
         legal = out_array(legal, (len(packed), self.spec.num_actions), np.bool_, "unpack")

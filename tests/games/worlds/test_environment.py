@@ -13,7 +13,7 @@ import pytest
 from drawn_worlds_for_tests import draw
 
 from keisei import check_game, make_game, registered_games
-from keisei.errors import ConfigError, SavedStateError
+from keisei.errors import ConfigError, GameError, SavedStateError
 from keisei.games.adapters.to_pettingzoo import to_pettingzoo_parallel
 from keisei.games.contract import BoolArray
 from keisei.games.saved import unwrap, wrap
@@ -149,9 +149,13 @@ def test_an_agent_sees_what_its_rows_show() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "number"), [("grid", 99), ("agents", 0), ("agents", 10**9), ("resting", -1), ("mover", 7)]
-)
-def test_impossible_states_are_refused(part: str, number: int) -> None:
+    ("part", "number"),
+    [
+        ("episode", -1), ("ply", 100), ("returns", np.inf), ("grid", 99), ("agents", 0), ("agents", 10**9),
+        ("resting", -1), ("mover", 7),
+    ],
+)  # fmt: skip
+def test_impossible_states_are_refused(part: str, number: float) -> None:
     """A whole state with a checksum that fits, but with a number that cannot be."""
     game = make_game("treasurehunt", batch=2)
     assert isinstance(game, Environment)
@@ -165,6 +169,17 @@ def test_impossible_states_are_refused(part: str, number: int) -> None:
     with pytest.raises(SavedStateError):
         game.load(wrap(game._digest, bytes(body)))
     assert game.save() == before
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"vision": None}, {"observation": "rgb"}, {"observation": "ascii"}], ids=str
+)
+def test_damaged_rows_are_refused(options: dict[str, Any]) -> None:
+    game = make_game("treasurehunt", batch=2, **options)
+    packed = game.pack()
+    packed[2, 7] = 6
+    with pytest.raises(GameError, match="row 2 of the packed rows is no possible row of treasurehunt"):
+        game.unpack(packed)
 
 
 def test_pictures_of_finished_worlds_are_kept_when_asked_for() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keisei import check_game, make_game
-from keisei.errors import ConfigError
+from keisei.errors import ConfigError, GameError
 from keisei.games.pictures import picture
 from keisei.games.worlds.matrix_games import BachStravinsky, HawkDove, MatrixGame, PrisonersDilemma
 
@@ -52,6 +52,12 @@ def test_a_text_tells_the_round_before() -> None:
     assert picture(game) == "hawk-dove: the first round"
     game.step([0, 1])
     assert picture(game) == "hawk-dove: seat 0 chose hawk, seat 1 dove"
+
+
+@pytest.mark.parametrize("row", [[5, 0], [0, 2]])
+def test_damaged_rows_are_refused(row: list[int]) -> None:
+    with pytest.raises(GameError, match="row 1 of the packed rows is no possible row of hawk-dove"):
+        make_game("hawk-dove").unpack(np.array([[4, 1], row], np.uint8))
 
 
 def test_unknown_options_are_refused() -> None:

@@ -225,6 +225,9 @@ class Environment(ArrayBatch):
     def expand(self, packed: ByteArray, out: Array) -> None:
         self.agents[0].observation_spec.encode(self.world, packed, out)
 
+    def are_possible(self, packed: ByteArray) -> BoolArray:
+        return self.agents[0].observation_spec.are_possible(self.world, packed)
+
     def text(self, game: int = 0) -> str:
         return world_text(self.world, game)
 

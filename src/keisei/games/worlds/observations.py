@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from keisei.errors import ConfigError
-from keisei.games.contract import Array, ByteArray
+from keisei.games.contract import Array, BoolArray, ByteArray
 from keisei.games.worlds.picture import topmost
 from keisei.games.worlds.world import MOST_KINDS, Places, World
 
@@ -63,6 +63,12 @@ class WorldObservation(ABC):
         row, cell = np.nonzero(in_view == places[:, None])
         views[row, cell, 0] |= _SELF
         return views.reshape(len(places), -1)
+
+    def are_possible(self, world: World, views: ByteArray) -> BoolArray:
+        """[rows]: whether all kinds of a view exist."""
+        kinds = views if self.radius is not None else views & np.uint8(MOST_KINDS)
+        possible: BoolArray = np.all(kinds < len(world.kinds), axis=1)
+        return possible
 
     def cells(self, world: World, views: ByteArray) -> ByteArray:
         """[rows, height, width, layers]: the cells of views."""
