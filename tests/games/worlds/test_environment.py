@@ -98,6 +98,10 @@ class Other(Agent):
     kind = "other"
 
 
+class Bird(Agent):
+    layer = 1
+
+
 @pytest.mark.parametrize(
     ("layout", "agents", "options", "message"),
     [
@@ -115,6 +119,7 @@ class Other(Agent):
             "must have the same observation",
         ),
         (walled(4, 4), [Seeker(SEEN), Other(SEEN, ActionSpec(("stay",)))], {}, "the same actions"),
+        (walled(4, 4), [Seeker(SEEN), Bird(SEEN)], {}, "must be in one layer"),
     ],
 )
 def test_impossible_worlds_are_refused(

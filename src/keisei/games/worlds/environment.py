@@ -262,6 +262,10 @@ def _check(name: str, layout: Sequence[str], agents: Sequence[Agent], turns: str
     seen, actions = agents[0].observation_spec, agents[0].action_spec
     if any(agent.observation_spec != seen or agent.action_spec != actions for agent in agents):
         raise ConfigError(f"all agents of {name} must have the same observation and the same actions")
+    if len({agent.layer for agent in agents}) > 1:
+        raise ConfigError(
+            f"all agents of {name} must be in one layer, so that they stand in each other's way"
+        )
     if seen.margin >= max(height, width):
         raise ConfigError(
             f"a view of radius {seen.radius} is wider than the world of {name}, {height} x {width} cells; take at most "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -34,7 +34,7 @@ class WorldOptions(Settings):
     """How agents act in a turn: in-order, one-by-one or at-once."""
     vision: Annotated[int, Field(ge=0, le=255)] | None = 2
     """How many cells an agent sees in each direction. Null shows the whole world."""
-    observation: str = Field(default="one-hot", pattern="^(one-hot|rgb|ascii)$")
+    observation: Literal["one-hot", "rgb", "ascii"] = "one-hot"
     """What an agent sees: one-hot planes, colours, or the codes of letters."""
 
     def observation_spec(self) -> WorldObservation:
