@@ -8,9 +8,12 @@ So serial and parallel runs are equal to the bit. The native core computes the s
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+Words: TypeAlias = NDArray[np.uint64]
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -43,22 +46,37 @@ def keyed_word(*key: int) -> int:
     return _mix((word + _GOLDEN) & _MASK)
 
 
-def keyed_words(*key: ArrayLike) -> NDArray[np.uint64]:
+def keyed_words(*key: ArrayLike) -> Words:
     """Computes ``keyed_word`` for arrays of keys, which are broadcast."""
+    word: Words = np.zeros(np.broadcast_shapes(*(np.shape(part) for part in key)), np.uint64)
+    return _finish(_extend(word, *key))
+
+
+def _extend(word: Words, *parts: ArrayLike) -> Words:
+    """Mixes further parts of a key into a word."""
     golden = np.uint64(_GOLDEN)
-    word: NDArray[np.uint64] = np.zeros(np.broadcast_shapes(*(np.shape(part) for part in key)), np.uint64)
     with np.errstate(over="ignore"):
-        for part in key:
+        for part in parts:
             word = _mix_array((word + golden) ^ np.asarray(part).astype(np.uint64))
-        return _mix_array(word + golden)
+    return word
+
+
+def _finish(word: Words) -> Words:
+    with np.errstate(over="ignore"):
+        return _mix_array(word + np.uint64(_GOLDEN))
 
 
 def keyed_uniform(*key: ArrayLike) -> NDArray[np.float64]:
     """Gives one number in [0, 1) with 53 random bits for each key."""
-    return (keyed_words(*key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return as_uniform(keyed_words(*key))
 
 
-def _mix_array(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def as_uniform(words: Words) -> NDArray[np.float64]:
+    """Gives one number in [0, 1) for each random word."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mix_array(word: Words) -> Words:
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
@@ -89,3 +107,32 @@ class KeyedRandom:
     def uniform(self) -> float:
         """Draws a number in [0, 1)."""
         return float(self.word() >> 11) * 2.0**-53
+
+
+class BatchRandom:
+    """Randomness for a batch of games: ``KeyedRandom`` for arrays.
+
+    A draw is the n-th call since the ply began. So rules must make the same calls in every ply, whatever the
+    positions are. Then a game draws the same numbers in every batch.
+    """
+
+    def __init__(self, seed: int, games: NDArray[np.int64], episode: ArrayLike) -> None:
+        self._games = _extend(np.zeros(len(games), np.uint64), seed, games, episode)
+        self._now = self._games
+        self._draws = 0
+
+    def move_to(self, ply: ArrayLike, stream: Stream) -> None:
+        """Starts the stream of a ply."""
+        self._now, self._draws = _extend(self._games, ply, int(stream)), 0
+
+    def words(self, count: int, more: int = 0) -> Words:
+        """[games, count]: random words. With ``more`` = 1, 2 … it gives further words of the call before, so their
+        number may depend on the positions."""
+        self._draws += more == 0
+        numbers = np.arange(more * count, (more + 1) * count)
+        return _finish(_extend(self._now[:, None], self._draws, numbers))
+
+    def words_of(self, games: NDArray[np.int64], numbers: ArrayLike) -> Words:
+        """A word for each of these games. ``numbers`` tells several words of one game apart."""
+        self._draws += 1
+        return _finish(_extend(self._now[games], self._draws, numbers))

@@ -48,6 +48,35 @@ _BUILT_IN = (
     _Entry("dummy", "keisei.games.dummy:DummyGame", "Costs no time: for measuring what is around games."),
     _Entry("ludo", "keisei.games.ludo.game:LudoGame", "A race with dice for two to four, by a native core."),
     _Entry("shogi", "keisei.games.shogi.game:ShogiGame", "Japanese chess with drops, by a native core."),
+    _Entry(
+        "treasurehunt",
+        "keisei.games.worlds.treasure_hunt:TreasureHunt",
+        "Agents look for gems and food in a field, and avoid bones.",
+    ),
+    _Entry("tag", "keisei.games.worlds.tag:Tag", "One agent is it and chases the others."),
+    _Entry(
+        "cleanup",
+        "keisei.games.worlds.cleanup:Cleanup",
+        "Apples grow while the river is clean, and cleaning it brings nothing.",
+    ),
+    _Entry(
+        "stag-hunt",
+        "keisei.games.worlds.stag_hunt:StagHunt",
+        "Hares can be caught alone, stags only together.",
+    ),
+    _Entry(
+        "prisoners-dilemma",
+        "keisei.games.worlds.matrix_games:PrisonersDilemma",
+        "Cooperate or defect, round after round.",
+    ),
+    _Entry(
+        "hawk-dove", "keisei.games.worlds.matrix_games:HawkDove", "Fight or yield, round after round."
+    ),
+    _Entry(
+        "bach-stravinsky",
+        "keisei.games.worlds.matrix_games:BachStravinsky",
+        "Agree on one of two concerts, round after round.",
+    ),
 )
 
 

@@ -15,10 +15,10 @@ from pettingzoo import AECEnv, ParallelEnv
 
 from keisei.errors import ActionError, ConfigError
 from keisei.games.adapters.spaces import SEED_LIMIT, as_numbers, observation_box
-from keisei.games.contract import Array, BoolArray, Game, Step
+from keisei.games.contract import Array, BoolArray, Game, GameSpec, Step
 from keisei.games.options import MAX_GAME, whole_number
 from keisei.games.pictures import ShowsText, last_picture, picture
-from keisei.games.registry import GameSource, make_game
+from keisei.games.registry import GameSource, make_game, takes_option
 
 
 def to_pettingzoo(
@@ -46,8 +46,7 @@ class _Table:
         self.game = self._make()
         spec = self.game.spec
         if max_cycles is not None:
-            turns = 1 if spec.simultaneous else spec.seats
-            self._options["max_plies"] = turns * whole_number("max_cycles", max_cycles, 1, MAX_GAME // turns)
+            self._options |= _limit(source, spec, max_cycles)
         self.agents = [f"player_{seat}" for seat in range(spec.seats)]
         mask = spaces.Box(0, 1, (spec.num_actions,), np.int8)
         self.observation_spaces = {
@@ -105,6 +104,13 @@ class _Table:
     def view(self, agent: str) -> dict[str, Array]:
         observation, mask = self._views[self.agents.index(agent)]
         return {"observation": as_numbers(observation).copy(), "action_mask": mask.astype(np.int8)}
+
+
+def _limit(source: GameSource, spec: GameSpec, max_cycles: int) -> dict[str, int]:
+    """Gives the option that ends a game after this many turns of every agent."""
+    turns = 1 if spec.simultaneous else spec.seats
+    cycles = whole_number("max_cycles", max_cycles, 1, MAX_GAME // turns)
+    return {"max_turns": cycles} if takes_option(source, "max_turns") else {"max_plies": turns * cycles}
 
 
 class KeiseiAECEnv(AECEnv):  # type: ignore[misc]

@@ -1,0 +1,71 @@
+"""Pictures of a world: as text, as an array of colours, and as SVG for light and dark pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from keisei.games.contract import ByteArray
+from keisei.games.worlds.entities import Entity
+from keisei.games.worlds.world import EMPTY, World
+
+__all__ = ["topmost", "world_colours", "world_svg", "world_text"]
+
+_CELL, _MARGIN = 20, 10
+_STYLE = """<style>
+.page { fill: #ffffff } .letter { font: 12px monospace; text-anchor: middle; fill: #ffffff }
+@media (prefers-color-scheme: dark) { .page { fill: #16181d } }
+</style>"""
+
+
+def topmost(cells: ByteArray) -> ByteArray:
+    """[…]: the kind in the highest layer that is not empty, from cells […, layers]."""
+    top = cells[..., 0]
+    for layer in range(1, cells.shape[-1]):
+        top = np.where(cells[..., layer] != EMPTY, cells[..., layer], top)
+    return top
+
+
+def world_text(world: World, game: int = 0) -> str:
+    """Draws a world with the letters of what is on top, a line for each row."""
+    letters = np.array([kind.letter for kind in world.kinds])
+    return "\n".join("".join(row) for row in letters[topmost(world.cells[game])])
+
+
+def world_colours(world: World, game: int = 0) -> ByteArray:
+    """[height, width, 3]: the colours of what is on top."""
+    colours = np.array([kind.colour for kind in world.kinds], np.uint8)
+    return colours[topmost(world.cells[game])]
+
+
+def world_svg(world: World, game: int = 0) -> str:
+    """Draws a world as SVG. Everything but walls and ground has its letter."""
+    width, height = (_CELL * cells + 2 * _MARGIN for cells in (world.width, world.height))
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="world" viewBox="0 0 {width} {height}" width="{width}" '
+            f'height="{height}" role="img" aria-label="A world of {world.height} x {world.width} cells">',
+            _STYLE,
+            f'<rect class="page" width="{width}" height="{height}" rx="10"/>',
+            *_cells(world, game),
+            "</svg>",
+        ]
+    )
+
+
+def _cells(world: World, game: int) -> Iterator[str]:
+    for (row, column), number in np.ndenumerate(topmost(world.cells[game])):
+        kind = world.kinds[number]
+        x, y = _MARGIN + _CELL * column, _MARGIN + _CELL * row
+        colour = "#{:02x}{:02x}{:02x}".format(*kind.colour)
+        yield f'<rect class="{kind.kind}" x="{x}" y="{y}" width="{_CELL}" height="{_CELL}" fill="{colour}"/>'
+        if _is_named(kind):
+            middle, line = x + _CELL / 2, y + _CELL * 0.7
+            letter = kind.letter.replace("&", "&amp;").replace("<", "&lt;")
+            yield f'<text class="letter" x="{middle:g}" y="{line:g}">{letter}</text>'
+
+
+def _is_named(kind: Entity) -> bool:
+    """Whether a kind shows its letter. Ground and walls do not."""
+    return kind.letter.isalnum() or kind.is_agent

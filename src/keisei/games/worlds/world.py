@@ -1,0 +1,274 @@
+"""``World``: the cells of a batch of grid worlds, as one array.
+
+A **place** is a number for a cell of one world of the batch. Places are what all methods take and give, as arrays of
+any shape. Each world is stored with a margin of walls around it, so the place beside a place is always a number away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import ceil, sqrt
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keisei.errors import ConfigError, GameError, SavedStateError
+from keisei.games.contract import BoolArray, ByteArray, FloatArray
+from keisei.games.randomness import BatchRandom, as_uniform
+from keisei.games.worlds.entities import Entity, Kind
+
+__all__ = ["EMPTY", "MOST_KINDS", "WALL", "Places", "World"]
+
+Places: TypeAlias = NDArray[np.int64]
+EMPTY, WALL = 0, 1
+"""The numbers of the first two kinds."""
+MOST_KINDS = 127
+"""Packed rows keep one bit of a cell's byte for the agent itself."""
+MOST_CELLS = 1 << 16
+
+
+class World:
+    """A batch of worlds of height x width x layers. ``kinds`` begins with what an empty cell is and with the wall."""
+
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        kinds: Sequence[Entity],
+        *,
+        batch: int = 1,
+        agents: int = 0,
+        margin: int = 1,
+    ) -> None:
+        self.kinds = _checked(kinds)
+        self.height, self.width, self.batch, self.margin = height, width, batch, margin
+        self.layers = 1 + max(kind.layer for kind in kinds)
+        self._numbers = {kind.kind: number for number, kind in enumerate(self.kinds)}
+        self.values = np.array([kind.value for kind in kinds], np.float32)
+        self.passable = np.array([kind.passable for kind in kinds], np.bool_)
+        self.is_agent = np.array([kind.is_agent for kind in kinds], np.bool_)
+        self.span = width + 2 * margin
+        """The distance of a place to the one below it."""
+        self.size = (height + 2 * margin) * self.span
+        """How many places a world has."""
+        rows, columns = np.divmod(np.arange(height * width), width)
+        self.interior: Places = (rows + margin) * self.span + columns + margin
+        """The places of the cells of the first world, row by row."""
+        self.grid: ByteArray = np.zeros((batch * self.size, self.layers), np.uint8)
+        """[places, layers]: the number of the kind in each place; 0 if it is empty."""
+        self._flat = self.grid.reshape(-1)
+        self.agents: Places = np.zeros((batch, agents), np.int64)
+        """[batch, agents]: the place of each agent."""
+        self.resting: NDArray[np.int16] = np.zeros((batch, agents), np.int16)
+        """[batch, agents]: for how many turns an agent still rests, this one included; 0 if it is awake."""
+        self.rewards: FloatArray = np.zeros((batch, agents), np.float32)
+        """[batch, agents]: the rewards of this step. What an agent does may also reward others."""
+        self.random = BatchRandom(0, np.arange(batch), 0)
+        self._first = np.arange(batch) * self.size
+        self.blank: ByteArray = np.zeros((self.size, self.layers), np.uint8)
+        """[places, layers]: how each world looks when it is new."""
+        self.blank[:, 0] = WALL
+        self.blank[self.interior, 0] = EMPTY
+
+    # Places ------------------------------------------------------------------------------------------
+
+    @property
+    def cells(self) -> ByteArray:
+        """[batch, height, width, layers]: the kinds of all cells. Writing changes the worlds."""
+        inside = slice(self.margin, -self.margin)
+        return self.grid.reshape(self.batch, -1, self.span, self.layers)[:, inside, inside]
+
+    def place(self, game: ArrayLike, row: ArrayLike, column: ArrayLike) -> Places:
+        """Gives the places of cells. Row 0 is at the top, column 0 on the left."""
+        inside = (np.asarray(row) + self.margin) * self.span + np.asarray(column) + self.margin
+        return np.asarray(game) * self.size + inside
+
+    def coordinates(self, places: Places) -> tuple[Places, Places, Places]:
+        """Gives game, row and column of places."""
+        game, inside = np.divmod(places, self.size)
+        row, column = np.divmod(inside, self.span)
+        return game, row - self.margin, column - self.margin
+
+    def everywhere(self, games: Places, inside: Places) -> Places:
+        """[games, places]: places of the first world, in each of these worlds."""
+        return self._first[games][:, None] + inside
+
+    # Entities ----------------------------------------------------------------------------------------
+
+    def number(self, kind: Kind) -> int:
+        name = kind if isinstance(kind, str) else kind.kind
+        try:
+            return self._numbers[name]
+        except KeyError:
+            raise ConfigError(
+                f"this world has no kind {name!r}; its kinds are {', '.join(self._numbers)}"
+            ) from None
+
+    def add(self, kind: Kind, places: Places) -> None:
+        """Puts an entity into each of these places. It replaces what is there in its layer."""
+        number = self.number(kind)
+        self.put(number, places, self.kinds[number].layer)
+
+    def put(self, numbers: ArrayLike, places: Places, layer: int = 0) -> None:
+        """Puts kinds, given by their numbers, into places of a layer."""
+        self._flat[self._index(places, layer)] = numbers
+
+    def remove(self, places: Places, layer: int = 0) -> None:
+        self._flat[self._index(places, layer)] = EMPTY
+
+    def move(self, source: Places, target: Places, layer: int = 0) -> None:
+        """Moves what is in a layer from places to other places, all at once."""
+        source, target = self._index(source, layer), self._index(target, layer)
+        moved = self._flat[source]
+        self._flat[source] = EMPTY
+        self._flat[target] = moved
+
+    def observe(self, places: Places, layer: int = 0) -> ByteArray:
+        """Gives the numbers of the kinds in these places."""
+        return self._flat[self._index(places, layer)]
+
+    def count(self, kind: Kind) -> Places:
+        """[batch]: how many entities of a kind each world has."""
+        number = self.number(kind)
+        layer = self.grid.reshape(self.batch, self.size, self.layers)[:, :, self.kinds[number].layer]
+        return np.count_nonzero(layer[:, self.interior] == number, axis=1)
+
+    def entities(self, kind: Kind) -> Places:
+        """Gives all places of a kind inside the walls of the margin, in ascending order."""
+        number = self.number(kind)
+        inside = self.everywhere(np.arange(self.batch), self.interior).ravel()
+        return inside[self.observe(inside, self.kinds[number].layer) == number]
+
+    def value(self, places: Places) -> FloatArray:
+        """Gives the sum of the values of what is in each place."""
+        value: FloatArray = self.values[self.observe(places)]
+        for layer in range(1, self.layers):
+            value = value + self.values[self.observe(places, layer)]
+        return value
+
+    def is_free(self, places: Places) -> BoolArray:
+        """Whether everything in a place is passable."""
+        free: BoolArray = self.passable[self.observe(places)]
+        for layer in range(1, self.layers):
+            free = free & self.passable[self.observe(places, layer)]
+        return free
+
+    def is_open(self, places: Places) -> BoolArray:
+        """Whether everything in a place is passable, agents apart."""
+        can_be_entered = self.passable | self.is_agent
+        kinds = self.grid[places]
+        return can_be_entered[kinds].all(axis=-1)
+
+    def rest(self, games: Places, seats: Places, turns: int) -> None:
+        """Lets agents rest for the next turns, after the one that is played now."""
+        self.resting[games, seats] = turns + 1
+
+    def _index(self, places: Places, layer: int) -> Places:
+        return places if self.layers == 1 else places * self.layers + layer
+
+    # Chance ------------------------------------------------------------------------------------------
+
+    def sample(self, kind: Kind, probability: float) -> Places:
+        """Takes each entity of a kind with this probability, and gives the places of those taken."""
+        number = self.number(kind)
+        struck = self._struck(probability)
+        return struck[self.observe(struck, self.kinds[number].layer) == number]
+
+    def uniform(self) -> NDArray[np.float64]:
+        """[batch]: a number in [0, 1) for each world."""
+        return as_uniform(self.random.words(1))[:, 0]
+
+    def uniform_at(self, places: Places) -> NDArray[np.float64]:
+        """Gives a number in [0, 1) for each place."""
+        game, row, column = self.coordinates(places)
+        return as_uniform(self.random.words_of(game, row * self.width + column))
+
+    def draw(self, kind: Kind) -> tuple[Places, Places]:
+        """Draws one entity of a kind in each world that has any. Gives these worlds and the places in them."""
+        number = self.number(kind)
+        inside = self.everywhere(np.arange(self.batch), self.interior)
+        found = self.observe(inside, self.kinds[number].layer) == number
+        count = np.cumsum(found, axis=1)
+        chosen = (self.uniform() * count[:, -1]).astype(np.int64)
+        games = np.flatnonzero(count[:, -1])
+        cell = (count[games] > chosen[games, None]).argmax(axis=1)
+        return games, inside[games, cell]
+
+    def _struck(self, probability: float) -> Places:
+        """Takes each cell with a probability, and gives the places of those taken.
+
+        It draws the gaps between them: a gap is at least k with the chance (1 - probability)^k. So a rare event costs
+        a few numbers for each world, where a number for each cell would cost hundreds.
+        """
+        cells = len(self.interior)
+        survival = _survival(probability, cells)
+        count = ceil(cells * probability + 4 * sqrt(cells * probability)) + 1
+        found = [np.full((self.batch, 1), -1)]
+        while (found[-1][:, -1] < cells).any():
+            uniform = as_uniform(self.random.words(count, more=len(found) - 1))
+            gaps = cells - np.searchsorted(survival, uniform, side="right")
+            found.append(found[-1][:, -1:] + np.cumsum(gaps + 1, axis=1))
+        cell = found[1] if len(found) == 2 else np.concatenate(found[1:], axis=1)
+        game, draw = np.nonzero(cell < cells)
+        return self._first[game] + self.interior[cell[game, draw]]
+
+    def scatter(self, games: Places, among: Places, count: int) -> Places:
+        """[games, count]: free places drawn without repetition in each of these worlds, from places ``among`` those of
+        the first world."""
+        places = self.everywhere(games, among)
+        order = self.random.words_of(games[:, None], np.arange(len(among)))
+        order[~self.is_free(places)] = np.iinfo(np.uint64).max
+        chosen = np.argsort(order, axis=1, kind="stable")[:, :count]
+        drawn: Places = np.take_along_axis(places, chosen, axis=1)
+        if drawn.shape[1] < count or not self.is_free(drawn).all():
+            raise GameError(f"a world has no room for {count} more things; make it larger, or put fewer into it")
+        return drawn
+
+    # Worlds as a whole -------------------------------------------------------------------------------
+
+    def build(self, layout: Sequence[str]) -> None:
+        """Draws how each new world looks: a line of text for each row, with the letters of kinds."""
+        numbers = {kind.letter: number for number, kind in reversed(list(enumerate(self.kinds)))}
+        for row, line in enumerate(layout):
+            for column, letter in enumerate(line):
+                if letter not in numbers:
+                    raise ConfigError(
+                        f"row {row} of the layout has {letter!r}; the letters of its kinds are {''.join(numbers)!r}"
+                    )
+                number = numbers[letter]
+                self.blank[self.place(0, row, column), self.kinds[number].layer] = number
+
+    def vacant(self) -> Places:
+        """Gives the places of the first world that an agent can enter when the world is new."""
+        free = self.passable[self.blank[self.interior]].all(axis=1)
+        return self.interior[free]
+
+    def clear(self, games: Places) -> None:
+        """Makes these worlds new, without agents."""
+        self.grid.reshape(self.batch, self.size, self.layers)[games] = self.blank
+        self.resting[games] = 0
+
+    def check_state(self) -> None:
+        """Raises ``SavedStateError`` if the arrays are not possible."""
+        inside = np.isin(self.agents - self._first[:, None], self.interior).all()
+        if (self._flat >= len(self.kinds)).any() or not inside or (self.resting < 0).any():
+            raise SavedStateError("saved state of a world names kinds or places that do not exist")
+
+
+@lru_cache(maxsize=64)
+def _survival(probability: float, cells: int) -> NDArray[np.float64]:
+    """The chances (1 - probability)^k that k cells are not taken, for k = cells … 1, in ascending order. They are
+    products, which are the same on every machine."""
+    return np.cumprod(np.full(cells, 1.0 - probability))[::-1].copy()
+
+
+def _checked(kinds: Sequence[Entity]) -> tuple[Entity, ...]:
+    names = [kind.kind for kind in kinds]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"each kind of a world needs a name of its own; {', '.join(twice)} comes twice")
+    if not 2 <= len(kinds) <= MOST_KINDS:
+        raise ConfigError(f"a world has 2 to {MOST_KINDS} kinds, the empty cell and the wall first; got {len(kinds)}")
+    return tuple(kinds)
