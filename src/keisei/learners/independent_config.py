@@ -15,10 +15,52 @@ from keisei.learners.dqn_config import DQNConfig
 from keisei.learners.ppo_config import PPOConfig
 from keisei.policies.model_config import ModelConfig, check_model
 
-__all__ = ["AgentSettings", "Algorithm", "IndependentConfig", "Training", "outputs_of"]
+__all__ = [
+    "AgentDQN",
+    "AgentPPO",
+    "AgentSettings",
+    "Algorithm",
+    "IndependentConfig",
+    "MemorySettings",
+    "Training",
+    "outputs_of",
+]
 
 Algorithm: TypeAlias = Literal["dqn", "ppo"]
 Training: TypeAlias = Literal["stacked", "threads", "processes", "sequential"]
+
+
+MOST_AGENTS = 128
+"""Slabs keep seats in one byte."""
+
+
+class AgentDQN(DQNConfig):
+    """DQN with the usual sizes for one agent of a world."""
+
+    minibatch_size: Annotated[int, Field(ge=1)] = 64
+    """Decisions of one gradient step, drawn from the agent's memory."""
+    target_interval: Annotated[int, Field(ge=1)] = 200
+    """Gradient steps after which the target network follows the network."""
+
+
+class AgentPPO(PPOConfig):
+    """PPO with the usual sizes for one agent of a world."""
+
+    minibatch_size: Annotated[int, Field(ge=1)] = 128
+    """Decisions of one gradient step."""
+
+
+class MemorySettings(ReplaySettings):
+    """A replay with the usual sizes for one agent of a world."""
+
+    capacity: Annotated[int, Field(ge=1)] | None = 20_000
+    """Decisions of the agent that it keeps. It is rounded up to whole slabs. Null: see megabytes."""
+    learning_starts: Annotated[int, Field(ge=0)] = 1_000
+    """Decisions that must be inserted before learning starts."""
+    sample_to_insert_ratio: Annotated[float, Field(gt=0)] = 1.0
+    """How often a decision is sampled on average, with ``learning_steps: ratio``."""
+    save_replay: bool = True
+    """Save the memory with checkpoints, so that a resumed run continues exactly. Only what is new is written."""
 
 
 class AgentSettings(Settings):
@@ -60,13 +102,11 @@ class IndependentConfig(Settings):
     """Collections between two trainings."""
     training_timeout: Annotated[float, Field(gt=0)] = 300.0
     """A training that takes longer than this many seconds counts as hung. It is told, and its agent is left out."""
-    dqn: DQNConfig = DQNConfig(minibatch_size=64)
+    dqn: AgentDQN = AgentDQN()
     """Settings of DQN, for agents that learn by it."""
-    ppo: PPOConfig = PPOConfig(minibatch_size=128)
+    ppo: AgentPPO = AgentPPO()
     """Settings of PPO, for agents that learn by it."""
-    replay: ReplaySettings = ReplaySettings(
-        capacity=50_000, learning_starts=1_000, sample_to_insert_ratio=1.0
-    )
+    replay: MemorySettings = MemorySettings()
     """The memory of each agent that learns by DQN."""
     agents: dict[Annotated[int, Field(ge=0)], AgentSettings] = Field(default_factory=dict)
     """In what single agents differ, by number. Agent i plays seat i."""
@@ -90,10 +130,10 @@ class IndependentConfig(Settings):
     def algorithm_of(self, agent: int) -> Algorithm:
         return self._own(agent).algorithm or self.algorithm
 
-    def dqn_of(self, agent: int) -> DQNConfig:
+    def dqn_of(self, agent: int) -> AgentDQN:
         return _changed(self.dqn, self._own(agent).dqn, f"learner.agents.{agent}.dqn")
 
-    def ppo_of(self, agent: int) -> PPOConfig:
+    def ppo_of(self, agent: int) -> AgentPPO:
         return _changed(self.ppo, self._own(agent).ppo, f"learner.agents.{agent}.ppo")
 
     def model_of(self, agent: int, model: ModelConfig, spec: GameSpec) -> ModelConfig:
@@ -115,6 +155,10 @@ class IndependentConfig(Settings):
 
     def check_agents(self, model: ModelConfig, spec: GameSpec) -> None:
         """Checks every agent before anything starts."""
+        if spec.seats > MOST_AGENTS:
+            raise ConfigError(
+                f"{spec.name} has {spec.seats} agents, and at most {MOST_AGENTS} can learn in one world; take fewer"
+            )
         strangers = [agent for agent in self.agents if agent >= spec.seats]
         if strangers:
             raise ConfigError(

@@ -75,8 +75,8 @@ class ParallelManager:
     ) -> None:
         """``first_version`` is the number of the first weights, so that a resumed run continues to count.
         ``first_settings`` say how freely they are played, by default as ``parallel_config`` says. ``leased_slabs``
-        are extra slabs for buffers that keep slabs. With a ``league``, ``lineups`` seats its members. ``agents`` are the
-        networks of independent agents, which ``model`` then holds."""
+        are extra slabs for buffers that keep slabs. With a ``league``, ``lineups`` seats its members. ``agents`` are
+        the networks of independent agents, which ``model`` then holds."""
         self.env, self.config, self.seed = read_settings(env_config, parallel_config, seed)
         if model_config is not None and not isinstance(model_config, ModelConfig):
             model_config = parse_settings(ModelConfig, model_config, "model_config")

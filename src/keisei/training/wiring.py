@@ -51,7 +51,7 @@ def connect(
     league = _assemble_league(config, game.spec, checkpoint, run)
     behaviour = learner.behaviour(pace_of(config).progress(counters))
     agents = regime.agents_plan(learner)
-    manager = _build_manager(config, behaviour, version, buffer.most_leases, league, agents)
+    manager = build_manager(config, behaviour, version, buffer.most_leases, league, agents)
     snapshots = [] if checkpoint is None else _table_snapshots(checkpoint, config)
     if checkpoint is not None and snapshots:
         state = State(checkpoint.tensors, checkpoint.documents.get("buffer"), checkpoint.pieces)
@@ -63,7 +63,7 @@ def connect(
     return Parts(game.spec, manager, buffer, learner, publisher, rollout, opponents)
 
 
-def _build_manager(
+def build_manager(
     config: TrainConfig,
     behaviour: Behaviour,
     version: int,
@@ -71,6 +71,7 @@ def _build_manager(
     league: Assembly | None,
     agents: AgentsPlan | None,
 ) -> ParallelManager:
+    """Makes the manager that plays with a behaviour. Its workers are not started."""
     assert isinstance(behaviour.network, ActorCritic)
     return ParallelManager(
         config.env,
