@@ -143,6 +143,8 @@ def writing(own: AgentMemory) -> Iterator[None]:
                 return
             item = items[sequence % 64]
             own.take([CollectedSlab(record(sequence), 0, item.slab)])
+            if sequence % 8 == 0:
+                stop.wait(0.0002)  # a writer without any pause would leave readers no time
 
     thread = threading.Thread(target=write)
     thread.start()
@@ -172,7 +174,7 @@ def test_no_transition_is_ever_torn(readers: int) -> None:
     torn: list[object] = []
 
     def read() -> None:
-        for key in range(150):
+        for key in range(60):
             for sample in (own.sample(32, 5, key), *own.snapshot(2)):
                 if not is_whole(sample):
                     torn.append(sample)

@@ -12,15 +12,18 @@ from independent_for_tests import buffer_of, fill, learner_of, parts_of, weights
 
 from keisei.errors import CheckpointError
 from keisei.experience.agent_memory import AgentMemory
+from keisei.experience.agent_rollout import AgentRollout
 from keisei.experience.replayed import ReplaySample
 from keisei.learners.agent_units import Alone
 from keisei.learners.dqn import DQN
 from keisei.learners.ppo import PPO
 from keisei.learners.stacked_dqn import StackedDQN
+from keisei.learners.stacked_ppo import StackedPPO
 from keisei.learners.unit_threads import UnitThreads
 
 AGENTS = 3
 PATHS = ("stacked", "threads", "processes", "sequential")
+IN_PROCESS = ("stacked", "threads", "sequential")
 DIFFERENT = "learner.agents={1: {model: {hidden_dim: 12}}, 2: {algorithm: ppo}}"
 
 
@@ -61,6 +64,12 @@ def test_threads_and_processes_give_the_bits_of_one_after_another(
         ("learner.dqn.double=false", "learner.dqn.tau=0.3", "learner.dqn.target_interval=1"),
         ("learner.replay.prioritised=true",),
         ("learner.dqn.max_grad_norm=0.01",),
+        ("learner.algorithm=ppo",),
+        ("learner.algorithm=ppo", "learner.ppo={minibatch_size: 1024, value_clip: 0.1}"),
+        (
+            "learner.algorithm=ppo",
+            "learner.ppo={minibatch_size: 16, epochs: 4, target_kl: 0.001, max_grad_norm: 5}",
+        ),
     ],
 )
 def test_a_stacked_computation_comes_to_the_same_up_to_rounding(overrides: tuple[str, ...]) -> None:
@@ -79,6 +88,12 @@ def test_threads_change_no_bit_of_a_stack(threads: int, size: int) -> None:
 def test_agents_may_differ_in_network_and_algorithm(path: str) -> None:
     found = trained(DIFFERENT, f"learner.training={path}")
     assert all(map(torch.equal, found, trained(DIFFERENT, "learner.training=sequential")))
+
+
+def test_ppo_agents_are_stacked_too() -> None:
+    with parts_of("learner.algorithm=ppo") as parts:
+        (unit,) = learner_of(parts).units
+        assert isinstance(unit, StackedPPO)
 
 
 def test_equal_agents_learn_at_once_and_others_beside_them() -> None:
@@ -110,8 +125,13 @@ def disturb(parts: Any, what: str) -> None:
         memory._replay._ring.rewards[:] = np.nan
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("what", ["weights", "memory", "rewards", "nan"])
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        *((path, what) for path in IN_PROCESS for what in ("weights", "memory", "rewards", "nan")),
+        ("processes", "memory"),
+    ],
+)
 def test_a_change_of_one_agent_changes_no_bit_of_another(path: str, what: str) -> None:
     found = []
     for disturbed in (False, True):
@@ -129,6 +149,36 @@ def test_a_change_of_one_agent_changes_no_bit_of_another(path: str, what: str) -
     if what == "nan":
         assert "the loss is nan" in report.failures[1]
         assert list(report.owners) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        *((path, what) for path in IN_PROCESS for what in ("weights", "rewards", "nan", "nothing")),
+        ("processes", "nothing"),
+    ],
+)
+def test_ppo_agents_share_nothing_either(path: str, what: str) -> None:
+    found = []
+    for disturbed in (False, True):
+        with parts_of(f"learner.training={path}", "learner.algorithm=ppo") as parts:
+            fill(parts)
+            learner, rollout = learner_of(parts), buffer_of(parts).memories[1]
+            assert isinstance(rollout, AgentRollout)
+            if disturbed and what == "weights":
+                disturb(parts, what)
+            elif disturbed and what == "nothing":
+                rollout._parts.clear()
+            elif disturbed:
+                for part in rollout._parts:
+                    part.returns[:] = np.nan if what == "nan" else 7
+            report = learner.learn(parts.buffer.view(), 0.3)
+            learner.close()
+            found.append([weights(learner, agent) for agent in range(AGENTS)])
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][2], found[1][2])
+    assert not torch.equal(found[0][1], found[1][1])
+    assert list(report.failures) == ([1] if what == "nan" else [])
 
 
 # An agent that fails
@@ -154,15 +204,18 @@ def break_memory(parts: Any, agent: int, times: int) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_agent_that_fails_is_told_left_out_and_tries_again(path: str) -> None:
-    expected = trained(f"learner.training={path}")
+def test_an_agent_that_fails_is_told_left_out_and_tries_again(
+    path: str, one_by_one: list[torch.Tensor]
+) -> None:
+    expected = trained() if path == "stacked" else one_by_one
     with parts_of(f"learner.training={path}") as parts:
         learner = learner_of(parts)
         before = weights(learner, 1)
         fill(parts)
         break_memory(parts, 1, times=1)
         report = learner.learn(parts.buffer.view(), 0.3)
-        assert report.failures == {1: "BrokenError: no memory today"}
+        assert list(report.failures) == [1]
+        assert report.failures[1].startswith("BrokenError: no memory today")
         assert list(report.owners) == [0, 2]
         assert torch.equal(weights(learner, 1), before)
         fill(parts)

@@ -41,7 +41,13 @@ class Alone:
     def agents(self) -> tuple[int, ...]:
         return (self.agent,)
 
+    def rests(self, views: Mapping[int, Any]) -> bool:
+        """Whether a rollout is empty, since the agent has not acted."""
+        return isinstance(self.learner, PPO) and not len(views[self.agent])
+
     def learn(self, views: Mapping[int, Any], progress: float) -> dict[int, Outcome]:
+        if self.rests(views):
+            return {self.agent: {}}
         try:
             return {self.agent: self.learner.learn(views[self.agent], progress).owners[0]}
         except Exception as error:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from keisei.errors import CheckpointError, LearningError
 from keisei.experience.replayed import ReplaySample, ReplayView
-from keisei.games.contract import ByteArray, FloatArray, Game
+from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import Forward, compiled, half_precision
 from keisei.learners.contract import Report
 from keisei.learners.dqn_config import DQNConfig
@@ -187,7 +187,11 @@ class DQN:
     def _unpacked(self, packed: ByteArray) -> tuple[Tensor, Tensor]:
         """Gives observations [n, …] and the legal actions [n, k] of positions."""
         observations, legal = self._game.unpack(packed)
-        return as_tensor(observations).to(self._device), as_tensor(legal_actions(legal)).to(self._device)
+        return as_tensor(observations).to(self._device), as_tensor(self._listed(legal)).to(self._device)
+
+    def _listed(self, legal: BoolArray) -> IntArray:
+        """Lists the actions whose values are computed."""
+        return legal_actions(legal)
 
     def _values(self, network: Forward, observations: Tensor, listed: Tensor) -> Tensor:
         """[n, quantiles, k]: the values of the legal actions."""

@@ -19,7 +19,9 @@ from keisei.learners.agent_units import AgentLearner, Alone, Outcome, Unit
 from keisei.learners.contract import Report
 from keisei.learners.dqn import DQN
 from keisei.learners.independent_config import Training
+from keisei.learners.ppo import PPO
 from keisei.learners.stacked_dqn import StackedDQN
+from keisei.learners.stacked_ppo import StackedPPO
 from keisei.learners.unit_processes import UnitProcesses
 from keisei.learners.unit_threads import UnitThreads
 from keisei.policies.agents_network import AgentsNetwork, AgentsPlan, Stack, stacks_of
@@ -69,7 +71,7 @@ class IndependentLearners:
         in seconds, before it counts as hung."""
         self.agents: tuple[AgentLearner, ...] = tuple(plan.build(game) for plan in plans)
         trained = plan_agents(plans, game, stack_size).stacks if training == "stacked" else ()
-        self._stacks = [self._stacked(stack, game) for stack in trained if self._can_learn_at_once(stack)]
+        self._stacks = [self._stacked(stack, game) for stack in trained if len(stack) > 1]
         alone = {*range(len(plans))} - {agent for stack in self._stacks for agent in stack.agents}
         units: list[Unit] = [*self._stacks, *(Alone(agent, self.agents[agent]) for agent in sorted(alone))]
         self.units = tuple(units)
@@ -127,14 +129,13 @@ class IndependentLearners:
             for stack in self._stacks:
                 stack.rebind()
 
-    def _can_learn_at_once(self, stack: Stack) -> bool:
-        return len(stack) > 1 and all(isinstance(self.agents[agent], DQN) for agent in stack)
-
-    def _stacked(self, stack: Stack, game: Game) -> StackedDQN:
-        learners = [agent for agent in (self.agents[number] for number in stack) if isinstance(agent, DQN)]
-        network = stacked(learners[0].network, len(learners))
-        assert isinstance(network, QNetwork)
-        return StackedDQN(stack, learners, network, game)
+    def _stacked(self, stack: Stack, game: Game) -> StackedDQN | StackedPPO:
+        """Makes the unit of agents that learn at once. They are of one kind."""
+        learners = [self.agents[agent] for agent in stack]
+        network = stacked(learners[0].network, len(stack))
+        if isinstance(network, QNetwork):
+            return StackedDQN(stack, [own for own in learners if isinstance(own, DQN)], network, game)
+        return StackedPPO(stack, [own for own in learners if isinstance(own, PPO)], network, game)
 
     def _played(self, stack: Stack) -> ActorCritic:
         """Gives the network that plays a stack. It reads the weights where its agents learn them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +22,17 @@ from keisei.games.contract import Array, FloatArray
 from keisei.learners.agent_plan import AgentPlan
 from keisei.learners.agent_units import AgentLearner, Alone, Outcome, failure_of
 from keisei.learners.dqn import DQN
+from keisei.machine.new_processes import end_with_parent, main_left_out, own_fork_server
 from keisei.machine.start_method import chosen_start_method
 from keisei.machine.torch_threads import stay_on_one_thread
 from keisei.runs.checkpoint import State
 from keisei.runs.json_values import Json
 
 __all__ = ["UnitProcesses"]
+
+
+PRELOAD = ["keisei.learners.unit_processes"]
+"""Modules that the fork server imports once, so that new processes start at once."""
 
 
 class UnitProcesses:
@@ -39,12 +45,14 @@ class UnitProcesses:
 
     def train(self, units: Sequence[Alone], views: Mapping[int, Any], progress: float) -> dict[int, Outcome]:
         """Trains all agents and waits for them."""
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, Outcome] = {unit.agent: {} for unit in units if unit.rests(views)}
         handed: dict[int, Future[_Result]] = {}
         for unit in units:
+            if unit.agent in outcomes:
+                continue
             try:
                 task = _Task.of(unit, views[unit.agent], progress)
-                handed[unit.agent] = self._open().submit(_train, task)
+                handed[unit.agent] = self._submit(task)
             except Exception as error:
                 outcomes[unit.agent] = failure_of(unit.agent, error)
         for unit in units:
@@ -57,6 +65,12 @@ class UnitProcesses:
         if self._pool is not None:
             pool, self._pool = self._pool, None
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(self, task: _Task) -> Future[_Result]:
+        """Hands a task over. The pool starts a process for it if none is free."""
+        forks = chosen_start_method() == "forkserver"
+        with main_left_out(), own_fork_server(PRELOAD) if forks else nullcontext():
+            return self._open().submit(_train, task)
 
     def _open(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -144,6 +158,7 @@ _plans: tuple[AgentPlan, ...] = ()
 def _prepare(plans: tuple[AgentPlan, ...]) -> None:
     global _plans
     _plans = plans
+    end_with_parent()
     stay_on_one_thread()
 
 

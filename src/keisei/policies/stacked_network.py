@@ -137,9 +137,10 @@ def _has_a_stack(layer: nn.Module) -> bool:
 def _plain_padding(layer: nn.Conv2d) -> tuple[int, ...] | None:
     """Gives the padding of a convolution that keeps the size of the board; None for any other."""
     size, padding = layer.kernel_size, layer.padding
-    same = all(2 * pad + 1 == width for pad, width in zip(padding, size, strict=True) if isinstance(pad, int))
     plain = (layer.stride, layer.dilation, layer.groups, layer.padding_mode) == ((1, 1), (1, 1), 1, "zeros")
-    return tuple(padding) if plain and same and not isinstance(padding, str) else None  # type: ignore[arg-type]
+    if not plain or isinstance(padding, str) or tuple(2 * pad + 1 for pad in padding) != size:
+        return None
+    return tuple(padding)
 
 
 def _stacked_layer(layer: nn.Module, count: int) -> nn.Module:

@@ -21,7 +21,7 @@ from typing import Any
 from keisei.config import parse_settings
 from keisei.errors import ConfigError, RunError
 from keisei.games.registry import DEFAULT_GAME
-from keisei.parallel.backends.process import end_with_parent
+from keisei.machine.new_processes import end_with_parent
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.model_config import ModelConfig
