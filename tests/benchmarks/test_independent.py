@@ -11,7 +11,7 @@ from rich.console import Console
 from benchmarks import independent
 
 SMALL = independent.Settings(
-    agents=(2, 3), rounds=1, seconds=0.01, decisions=1, least_epochs=2, max_turns=4, train_steps=2, batch_size=8,
+    agents=(2, 3), rounds=1, seconds=0.01, decisions=1, least_epochs=2, max_turns=4, train_steps=2, batch_size=4,
     hidden_dim=8, trainings=("sequential", "stacked", "threads"),
 )  # fmt: skip
 

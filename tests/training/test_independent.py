@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,6 @@ def test_every_agent_has_its_numbers(tmp_path: Path, overrides: tuple[str, ...])
         assert len(curve(result.run, f"agent-{agent}/loss")) >= 3
         returns = dict(curve(result.run, f"agent-{agent}/return"))
         assert returns[last.counters.update] == pytest.approx(last.report.owners[agent]["rollout/return"])
-    assert "agent-2/return" in (result.run.path / "metrics.csv").read_text().splitlines()[0]
 
 
 def test_returns_are_the_rewards_of_finished_games() -> None:
@@ -149,7 +149,12 @@ def test_returns_are_the_rewards_of_finished_games() -> None:
         recorder += independent(parts, Pace(updates=3), Counters())
     for update in recorder:
         returns = [numbers["rollout/return"] for numbers in update.report.owners.values()]
-        assert all(0 <= value <= 5 for value in returns), "a game of relay ends when an agent has 5"
+        if update.games.games:
+            assert all(0 <= value <= 5 for value in returns), "a game of relay ends when an agent has 5"
+            assert returns[0] == pytest.approx(update.games.mean_reward, abs=3)
+        else:
+            assert all(map(math.isnan, returns))
+    assert sum(update.games.games for update in recorder) > 0
 
 
 # Failures
@@ -179,10 +184,10 @@ ASYNC = "parallel.mode=async"
 @pytest.mark.parametrize("backend", ["inline", "thread", "process"])
 def test_agents_learn_while_others_play_on(tmp_path: Path, backend: str) -> None:
     recorder = Recorder()
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     result = train(tmp_path, ASYNC, f"parallel.backend={backend}", callbacks=[recorder])
     assert result.outcome == "finished"
-    assert threading.active_count() == before
+    assert {*threading.enumerate()} <= before
     assert sum(update.report.owners[0].get("train/gradient_steps", 0.0) for update in recorder.updates) > 0
 
 
@@ -235,7 +240,7 @@ def test_workers_take_new_weights_in_the_middle_of_a_slab() -> None:
 
 
 def test_an_error_in_the_background_is_raised_where_the_run_is() -> None:
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     with parts_of(ASYNC) as parts:
         learner = learner_of(parts)
 
@@ -245,16 +250,16 @@ def test_an_error_in_the_background_is_raised_where_the_run_is() -> None:
         learner.learn = fail  # type: ignore[method-assign]
         with pytest.raises(LearningError, match="the learner is lost"):
             list(independent(parts, Pace(updates=50), Counters()))
-    assert threading.active_count() == before
+    assert {*threading.enumerate()} <= before
 
 
 def test_a_run_that_is_left_early_leaves_no_thread() -> None:
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     with parts_of(ASYNC) as parts:
         updates = independent(parts, Pace(updates=50), Counters())
         next(updates)
         updates.close()  # type: ignore[attr-defined]
-    assert threading.active_count() == before
+    assert {*threading.enumerate()} <= before
 
 
 def test_reports_of_several_trainings_are_joined() -> None:

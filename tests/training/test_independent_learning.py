@@ -246,9 +246,7 @@ def test_if_a_joint_computation_fails_agents_learn_one_by_one() -> None:
 
 
 def test_a_training_that_hangs_is_told_and_its_agent_is_left_out_until_it_returns() -> None:
-    with parts_of(
-        "learner.training=threads", "run.learner_threads=2", "learner.training_timeout=0.2"
-    ) as parts:
+    with parts_of("learner.training=threads", "run.learner_threads=2", "learner.training_timeout=3") as parts:
         learner = learner_of(parts)
         fill(parts)
         go_on, memory = threading.Event(), buffer_of(parts).memories[1]
@@ -261,7 +259,7 @@ def test_a_training_that_hangs_is_told_and_its_agent_is_left_out_until_it_return
 
         memory.sample = sample  # type: ignore[method-assign]
         first = learner.learn(parts.buffer.view(), 0.3)
-        assert first.failures == {1: "its training has not ended after 0.2 s; it is left out until it does"}
+        assert first.failures == {1: "its training has not ended after 3 s; it is left out until it does"}
         assert list(first.owners) == [0, 2]
         fill(parts, 1)
         assert list(learner.learn(parts.buffer.view(), 0.3).failures) == [1]
@@ -274,9 +272,9 @@ def test_a_training_that_hangs_is_told_and_its_agent_is_left_out_until_it_return
 
 
 def test_no_thread_is_left_after_a_training() -> None:
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     trained("run.learner_threads=3", "learner.training=threads", trainings=1)
-    assert threading.active_count() == before
+    assert {*threading.enumerate()} <= before
 
 
 # Checkpoints

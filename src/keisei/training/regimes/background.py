@@ -36,6 +36,10 @@ class Learning(Protocol):
         that its weights are played at."""
         ...
 
+    def skip(self, after: float) -> Report:
+        """Does no training now. Gives what has ended since the last call."""
+        ...
+
     def finish(self) -> Report:
         """Waits for all trainings. Gives what has ended since the last call."""
         ...
@@ -55,6 +59,11 @@ class InTurn:
         report = self._learner.learn(views, progress)
         self._publisher.publish(self._learner.behaviour(after), report)
         return report
+
+    def skip(self, after: float) -> Report:
+        """Publishes how freely agents play from now on."""
+        self._publisher.publish(self._learner.behaviour(after), NOTHING_LEARNED)
+        return NOTHING_LEARNED
 
     def finish(self) -> Report:
         return NOTHING_LEARNED
@@ -84,6 +93,9 @@ class InBackground:
             self._demand_health()
             self._waiting.append((drawn, progress, after))
             self._changed.notify_all()
+        return self._news()
+
+    def skip(self, after: float) -> Report:
         return self._news()
 
     def finish(self) -> Report:

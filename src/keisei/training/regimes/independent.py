@@ -27,7 +27,7 @@ from keisei.games.contract import ByteArray, FloatArray, Game, GameSpec, IntArra
 from keisei.games.randomness import keyed_word
 from keisei.games.registry import portable_name
 from keisei.learners.agent_plan import AgentPlan
-from keisei.learners.contract import NOTHING_LEARNED, Learner, Report
+from keisei.learners.contract import Learner, Report
 from keisei.learners.independent import IndependentLearners, of_agent, plan_agents
 from keisei.learners.ppo import PPO
 from keisei.policies.agents_network import AgentsNetwork, AgentsPlan, joined_network
@@ -60,9 +60,10 @@ def independent(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
             hand_over(parts, experiences)
             laps.lap("prepare")
             after = counted(counters, games, collection, pace.clock() - began)
-            report = NOTHING_LEARNED
             if after.update % interval == 0 or pace.is_over(after):
                 report = learning.train(parts.buffer.view(), progress, pace.progress(after))
+            else:
+                report = learning.skip(pace.progress(after))
             if pace.is_over(after):
                 report = joined([report, learning.finish()])
             laps.lap("learn")
