@@ -19,7 +19,7 @@ from keisei.policies.agents_network import (
 )
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
-from keisei.policies.stacked_network import can_be_stacked, share_memory, stacked
+from keisei.policies.stacked_network import StackedConv2d, can_be_stacked, share_memory, stacked
 
 GAME = make_game("connect-four", batch=6, seed=1)
 MODELS = {
@@ -191,3 +191,16 @@ def test_a_worker_builds_networks_of_the_same_shape() -> None:
         n: t.shape for n, t in built.state_dict().items()
     }
     assert "exploration" in built.state_dict()
+
+
+@pytest.mark.parametrize("side", [5, 12])
+def test_convolutions_of_small_and_large_boards(side: int) -> None:
+    """Small boards are one grouped convolution, and large ones a loop."""
+    layers = [nn.Conv2d(2, 3, 3, padding=1) for _ in range(MEMBERS)]
+    stack = StackedConv2d(layers[0], MEMBERS)
+    for number, layer in enumerate(layers):
+        stack.weight.data[number], stack.bias.data[number] = layer.weight, layer.bias
+    rows = torch.randn(MEMBERS * 4, 2, side, side)
+    with torch.no_grad():
+        expected = torch.cat([layer(own) for layer, own in zip(layers, rows.split(4), strict=True)])
+        torch.testing.assert_close(stack(rows), expected, rtol=1e-4, atol=1e-5)

@@ -23,7 +23,8 @@ Outcome: TypeAlias = Mapping[str, float] | str
 class Unit(Protocol):
     """Some agents, and how they are trained."""
 
-    agents: tuple[int, ...]
+    @property
+    def agents(self) -> tuple[int, ...]: ...
 
     def learn(self, views: Mapping[int, Any], progress: float) -> dict[int, Outcome]:
         """Trains each agent on its own view. An agent that fails is left out; it tries again next time."""

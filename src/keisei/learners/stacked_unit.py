@@ -43,7 +43,8 @@ class StackedUnit(ABC, Generic[OneLearner]):
         self, agents: Sequence[int], learners: Sequence[OneLearner], network: ActorCritic, game: Game
     ) -> None:
         """``network`` is a stacked network of so many members. It takes over the weights of the learners."""
-        self.agents, self.learners = tuple(agents), tuple(learners)
+        self.agents = tuple(agents)
+        self.learners: tuple[OneLearner, ...] = tuple(learners)
         self.network = network
         self._game = game
         weights = share_memory(network, [learner.network for learner in learners])

@@ -66,8 +66,8 @@ class AgentsNetwork(ActorCritic):
         if len(self.stacks) == 1:
             found: tuple[Tensor, Tensor] = self.networks[0](observations, actions)
             return found
-        rows = observations.unflatten(0, (self.agents, -1))
-        listed = None if actions is None else actions.unflatten(0, (self.agents, -1))
+        rows = self._by_agent(observations)
+        listed = None if actions is None else self._by_agent(actions)
         outputs = [
             network(_rows_of(rows, stack), None if listed is None else _rows_of(listed, stack))
             for stack, network in zip(self.stacks, self.networks, strict=True)
@@ -82,7 +82,10 @@ class AgentsNetwork(ActorCritic):
     def _sorted(self, outputs: Tensor) -> Tensor:
         """Puts outputs in the order of the stacks into the order of the agents."""
         order = torch.tensor([agent for stack in self.stacks for agent in stack])
-        return outputs.unflatten(0, (self.agents, -1))[order.argsort()].flatten(0, 1)
+        return self._by_agent(outputs)[order.argsort()].flatten(0, 1)
+
+    def _by_agent(self, rows: Tensor) -> Tensor:
+        return rows.reshape(self.agents, -1, *rows.shape[1:])
 
 
 def agents_network(plan: AgentsPlan, spec: GameSpec) -> AgentsNetwork:

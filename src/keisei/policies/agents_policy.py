@@ -40,7 +40,8 @@ class AgentsPolicy:
         rows, observations, legal = situation.rows, situation.observations, situation.legal
         game, seat = rows.game, rows.seat
         if selected is not None:
-            observations, legal, game, seat = (part[selected] for part in (observations, legal, game, seat))
+            observations, legal = observations[selected], legal[selected]
+            game, seat = game[selected], seat[selected]
         logits, values = self._at(observations, legal, game, seat, situation.game.batch)
         uniforms = row_uniforms(situation, selected)
         try:

@@ -19,6 +19,10 @@ from keisei.policies.networks import ActorCritic
 __all__ = ["StackedConv2d", "StackedGroupNorm", "StackedLinear", "can_be_stacked", "share_memory", "stacked"]
 
 
+SMALL_BOARD = 121
+"""Squares up to which one grouped convolution is faster than a loop."""
+
+
 def can_be_stacked(network: nn.Module) -> bool:
     """Whether all weights of a network are in layers that have a stacked form."""
     plain = {
@@ -71,10 +75,11 @@ class StackedLinear(nn.Module):
     def __init__(self, layer: nn.Linear, count: int) -> None:
         super().__init__()
         self.weight = _repeated(layer.weight, count)
-        self.bias = None if layer.bias is None else _repeated(layer.bias, count)
+        bias: Tensor | None = layer.bias
+        self.bias = None if bias is None else _repeated(bias, count)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        rows = inputs.unflatten(0, (len(self.weight), -1))
+        rows = inputs.reshape(len(self.weight), -1, inputs.shape[-1])
         weight = self.weight.transpose(1, 2)
         if self.bias is None:
             return torch.bmm(rows, weight).flatten(0, 1)
@@ -84,32 +89,30 @@ class StackedLinear(nn.Module):
 class StackedConv2d(nn.Module):
     """Convolutions side by side: [members · n, channels, height, width] in and out.
 
-    The patches of all squares are laid out once, and multiplied with the weights of their member in one product of
-    batches. docs/independent.md has the figures of the alternatives: a loop over members, and one grouped
-    convolution, which is what ``torch.vmap`` makes of it.
+    Small boards are one grouped convolution, in which each member is a group. On large boards a loop over the members
+    is faster. docs/independent.md has the figures, also of unfolded patches and of ``torch.vmap``.
     """
 
     def __init__(self, layer: nn.Conv2d, count: int) -> None:
         super().__init__()
         self.weight = _repeated(layer.weight, count)
-        self.bias = None if layer.bias is None else _repeated(layer.bias, count)
-        self._size = tuple(layer.kernel_size)
-        self._padding = _plain_padding(layer)
+        bias: Tensor | None = layer.bias
+        self.bias = None if bias is None else _repeated(bias, count)
+        self._padding = _plain_padding(layer) or (0, 0)
 
     def forward(self, inputs: Tensor) -> Tensor:
         members, (height, width) = len(self.weight), inputs.shape[-2:]
-        patches = self._patches(inputs).unflatten(0, (members, -1))  # [members, n, inputs, squares]
-        weight = self.weight.flatten(2)[:, None].expand(-1, patches.shape[1], -1, -1).flatten(0, 1)
-        outputs = torch.bmm(weight, patches.flatten(0, 1)).unflatten(0, (members, -1))
-        if self.bias is not None:
-            outputs = outputs + self.bias[:, None, :, None]
-        return outputs.flatten(0, 1).unflatten(2, (height, width))
-
-    def _patches(self, inputs: Tensor) -> Tensor:
-        """[members · n, channels · size, squares]"""
-        if self._size == (1, 1):
-            return inputs.flatten(2)
-        return nn.functional.unfold(inputs, self._size, padding=self._padding)
+        boards = inputs.reshape(members, -1, *inputs.shape[1:])
+        if height * width > SMALL_BOARD:
+            biases = [None] * members if self.bias is None else self.bias
+            each = zip(boards, self.weight, biases, strict=True)
+            return torch.cat([nn.functional.conv2d(*one, padding=self._padding) for one in each])
+        side_by_side = boards.transpose(0, 1).flatten(1, 2)  # [n, members · channels, height, width]
+        bias = None if self.bias is None else self.bias.flatten()
+        outputs = nn.functional.conv2d(
+            side_by_side, self.weight.flatten(0, 1), bias, padding=self._padding, groups=members
+        )
+        return outputs.reshape(len(outputs), members, -1, height, width).transpose(0, 1).flatten(0, 1)
 
 
 class StackedGroupNorm(nn.Module):
@@ -121,9 +124,8 @@ class StackedGroupNorm(nn.Module):
         self._groups, self._eps = layer.num_groups, layer.eps
 
     def forward(self, inputs: Tensor) -> Tensor:
-        rows = nn.functional.group_norm(inputs, self._groups, eps=self._eps).unflatten(
-            0, (len(self.weight), -1)
-        )
+        normal = nn.functional.group_norm(inputs, self._groups, eps=self._eps)
+        rows = normal.reshape(len(self.weight), -1, *inputs.shape[1:])
         shape = (len(self.weight), 1, -1, *(1 for _ in inputs.shape[2:]))
         return (rows * self.weight.view(shape) + self.bias.view(shape)).flatten(0, 1)
 
