@@ -21,7 +21,7 @@ from keisei.training.events import (
 )
 
 LEARNED = {name: 0.5 for name in TAGS if name.startswith("train/") and name != "train/n_updates"}
-LEARNED["rollout/exploration_rate"] = 0.25
+LEARNED |= {"rollout/exploration_rate": 0.25, "rollout/return": 0.5}
 UPDATE = Update(
     counters=Counters(3, 3000, 60, 12.0),
     progress=0.3,

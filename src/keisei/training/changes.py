@@ -75,7 +75,7 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
     Rule.NEVER: {
         "env": frozenset({"game", "options", "board_size"}),
         "model": WHOLE_SECTION,
-        "learner": frozenset({"regime"}),
+        "learner": frozenset({"regime", "algorithm", "agents"}),
         "parallel": frozenset({"tables", "games", "horizon"}),
         "run": frozenset({"seed"}),
     },
