@@ -32,4 +32,4 @@ def record(
         out.write_bytes(animated_gif(frames, seconds))
     else:
         out.write_text(animated_svg(frames, seconds), encoding="utf-8")
-    Console(highlight=False).print(f"{out}: {len(frames)} turns of {run}")
+    Console(highlight=False).print(f"{out}: {len(frames)} turns of {run}", soft_wrap=True)

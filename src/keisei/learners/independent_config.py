@@ -53,7 +53,7 @@ class AgentPPO(PPOConfig):
 class MemorySettings(ReplaySettings):
     """A replay with the usual sizes for one agent of a world."""
 
-    capacity: Annotated[int, Field(ge=1)] | None = 20_000
+    capacity: Annotated[int, Field(ge=1)] | None = 50_000
     """Decisions of the agent that it keeps. It is rounded up to whole slabs. Null: see megabytes."""
     learning_starts: Annotated[int, Field(ge=0)] = 1_000
     """Decisions that must be inserted before learning starts."""
