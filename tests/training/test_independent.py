@@ -14,10 +14,12 @@ from independent_for_tests import SETTINGS, config_of, learner_of, parts_of, tra
 from training_for_tests import Recorder, curve
 
 from keisei.config import apply_overrides, parse_settings
-from keisei.errors import ConfigError, LearningError
+from keisei.errors import ConfigError, LearningError, PolicyError
 from keisei.games import make_game
 from keisei.learners.contract import Report
 from keisei.policies.agents_policy import AgentsPolicy
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import State
 from keisei.training.callbacks import Callback
 from keisei.training.events import Counters, Update
 from keisei.training.interruption import Interruption
@@ -26,6 +28,7 @@ from keisei.training.regimes.background import joined
 from keisei.training.regimes.independent import independent
 from keisei.training.regimes.loop import Pace
 from keisei.training.settings import TrainConfig
+from keisei.training.trained_player import load
 
 PPO = ("learner.algorithm=ppo",)
 MIXED = ("learner.agents={1: {model: {hidden_dim: 12}}, 2: {algorithm: ppo}}", "learner.train_interval=2")
@@ -287,6 +290,37 @@ def test_a_checkpoint_gives_every_seat_its_agent(tmp_path: Path) -> None:
         name: tuple(t.shape) for name, t in trained.items()
     }
     assert all(torch.equal(again[name], trained[name]) for name in again if name != "exploration")
+
+
+def test_an_agent_of_a_run_can_be_asked_by_itself(tmp_path: Path) -> None:
+    result = train(tmp_path, *MIXED)
+    game = config_of().env.make(batch=4, seed=1)
+    observations, legal = game.observe(), game.legal()
+    with pytest.raises(PolicyError, match=r"keisei.load\(run, seat=0\)"):
+        load("run", root=tmp_path).values(observations, legal)
+    with pytest.raises(PolicyError, match="agents have the seats 0 … 2"):
+        load("run", root=tmp_path, seat=3)
+    agents = learner_of_run(tmp_path)
+    for seat in range(3):
+        player = load("run", root=tmp_path, seat=seat)
+        with torch.inference_mode():
+            listed = torch.from_numpy(np.where(legal, np.arange(5, dtype=np.int32), -1))
+            expected = agents[seat].network(torch.from_numpy(observations), listed)[1]
+        np.testing.assert_allclose(player.values(observations, legal), expected, atol=1e-5)
+        probabilities = player.probabilities(observations, legal)
+        assert probabilities[~legal].max() == 0
+        assert legal[np.arange(len(legal)), player.predict(observations, legal)].all()
+    assert result.outcome == "finished"
+
+
+def learner_of_run(root: Path) -> Any:
+    """The agents of the last checkpoint of a run."""
+    found = CheckpointArchive(root / "run" / "checkpoints", read_only=True).latest()
+    assert found is not None
+    with parts_of(*MIXED) as parts:
+        learner = learner_of(parts)
+        learner.restore(State(found.checkpoint.tensors, found.checkpoint.documents["learner"]))
+        return learner.agents
 
 
 def test_evaluations_of_independent_agents(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from keisei.learners.dqn import DQN
 from keisei.learners.ppo import PPO
 from keisei.learners.stacked_dqn import StackedDQN
 from keisei.learners.stacked_ppo import StackedPPO
+from keisei.learners.unit_processes import UnitProcesses
 from keisei.learners.unit_threads import UnitThreads
 
 AGENTS = 3
@@ -269,6 +270,25 @@ def test_a_training_that_hangs_is_told_and_its_agent_is_left_out_until_it_return
             threading.Event().wait(0.001)
         fill(parts, 1)
         assert not learner.learn(parts.buffer.view(), 0.3).failures
+
+
+def test_a_process_that_hangs_is_ended_and_its_agents_try_again() -> None:
+    with parts_of("learner.training=processes", "run.learner_threads=2") as parts:
+        learner = learner_of(parts)
+        runner = learner._runner
+        assert isinstance(runner, UnitProcesses)
+        fill(parts)
+        before = weights(learner, 0)
+        runner.timeout = 1e-6
+        report = learner.learn(parts.buffer.view(), 0.3)
+        assert "its training has not ended after 1e-06 s, so its process was ended" in report.failures[0]
+        assert not report.owners
+        assert torch.equal(weights(learner, 0), before)
+        runner.timeout = 300
+        fill(parts)
+        assert not learner.learn(parts.buffer.view(), 0.3).failures
+        learner.close()
+        assert runner._pool is None
 
 
 def test_no_thread_is_left_after_a_training() -> None:

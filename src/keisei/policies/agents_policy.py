@@ -14,7 +14,7 @@ from keisei.policies.finite import blame_observations
 from keisei.policies.neural import row_uniforms
 from keisei.policies.sampling import as_tensor, masked_log_softmax, sample
 
-__all__ = ["AgentsPolicy"]
+__all__ = ["AgentsPolicy", "SeatPolicy"]
 
 
 class AgentsPolicy:
@@ -51,6 +51,12 @@ class AgentsPolicy:
             raise
         return Decision(actions, log_probs, values)
 
+    def of_seat(self, seat: int) -> SeatPolicy:
+        """Gives the policy of one agent, which takes every observation for its own."""
+        if not 0 <= seat < self.network.agents:
+            raise PolicyError(f"there is no seat {seat}; agents have the seats 0 … {self.network.agents - 1}")
+        return SeatPolicy(self, seat)
+
     def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
         raise PolicyError(_WHOSE)
 
@@ -72,8 +78,8 @@ class AgentsPolicy:
 
     def log_probabilities_of(self, agent: int, observations: Array, legal: BoolArray) -> FloatArray:
         """[n, num_actions]: the log-probability of each action for one agent, before any temperature."""
-        count = np.arange(len(legal), dtype=np.int32)
-        logits = self._at(observations, legal, count, np.full(len(legal), agent), len(legal))[0]
+        game, seat = self.of_seat(agent)._rows(len(legal))
+        logits = self._at(observations, legal, game, seat, len(legal))[0]
         found: FloatArray = masked_log_softmax(as_tensor(logits), as_tensor(legal)).numpy()
         return found
 
@@ -115,9 +121,30 @@ class AgentsPolicy:
 
 
 _WHOSE = (
-    "each seat has an agent of its own, and an observation does not say whose it is; ask log_probabilities_of(agent, …)"
-    " or evaluate_seats"
+    "each seat has an agent of its own, and an observation does not say whose it is; take one of them: "
+    "keisei.load(run, seat=0), or policy.of_seat(0)"
 )
+
+
+class SeatPolicy:
+    """The agent of one seat, for programs that ask it by itself."""
+
+    def __init__(self, agents: AgentsPolicy, seat: int) -> None:
+        self._agents, self.seat = agents, seat
+
+    def act(self, situation: Situation, selected: IntArray | None = None) -> Decision:
+        """Decides as all agents do, each for the rows of its own seat."""
+        return self._agents.act(situation, selected)
+
+    def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
+        game, seat = self._rows(len(legal))
+        return self._agents.evaluate_seats(observations, legal, game, seat, len(legal))
+
+    def log_probabilities(self, observations: Array, legal: BoolArray) -> FloatArray:
+        return self._agents.log_probabilities_of(self.seat, observations, legal)
+
+    def _rows(self, count: int) -> tuple[IntArray, IntArray]:
+        return np.arange(count, dtype=np.int32), np.full(count, self.seat, np.int32)
 
 
 def _on(array: Array, device: torch.device) -> Tensor:
