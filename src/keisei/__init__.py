@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from keisei.training.api import train
     from keisei.training.dqn_agent import train_dqn
+    from keisei.training.parallel_environment import ParallelEnvironment
     from keisei.training.trained_player import load
 
     __version__: str
@@ -34,6 +35,7 @@ __all__ = [
     "GameSpec",
     "KeiseiError",
     "ObservationSpec",
+    "ParallelEnvironment",
     "Rows",
     "SingleGame",
     "Step",
@@ -49,6 +51,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "ParallelEnvironment": "keisei.training.parallel_environment",
     "load": "keisei.training.trained_player",
     "train": "keisei.training.api",
     "train_dqn": "keisei.training.dqn_agent",

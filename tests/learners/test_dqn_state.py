@@ -41,7 +41,7 @@ def test_a_state_is_a_copy() -> None:
     one, other = learned(1), learned(2)
     state = one.state()
     one.learn(PlainReplay(some_sample(40, 5), due=3), 0.2)
-    other._seed = one._seed
+    other.seed = one.seed
     other.restore(state)
     other.learn(PlainReplay(some_sample(40, 5), due=3), 0.2)
     assert weights_digest(other.network) == weights_digest(one.network)

@@ -21,7 +21,7 @@ from keisei.training.events import (
 )
 
 LEARNED = {name: 0.5 for name in TAGS if name.startswith("train/") and name != "train/n_updates"}
-LEARNED["rollout/exploration_rate"] = 0.25
+LEARNED |= {"rollout/exploration_rate": 0.25, "rollout/return": 0.5}
 KEPT = {
     "rollout/carried": 12,
     "rollout/dropped_carries": 3,

@@ -49,7 +49,7 @@ def test_the_experiment_does_not_depend_on_the_cores(preset: str, cores: int) ->
     moved = differences(resolved.model_dump(mode="json"), placed.model_dump(mode="json"))
     assert {change.rule for change in moved} <= {Rule.FREE}
     assert placed.parallel.num_workers == min(cores, tables)
-    assert placed.run.learner_threads == min(cores, int(resolved.learner.parts))
+    assert placed.run.learner_threads == min(cores, resolved.learner.useful_threads())
 
 
 @pytest.mark.parametrize("cores", [4], indirect=True)

@@ -54,9 +54,10 @@ def train(
     callbacks: Sequence[Callback] = (),
     interruption: Interruption | None = None,
     name: str = "run",
+    settings: Mapping[str, Any] = TINY,
 ) -> TrainResult:
     """Train a run from nothing, or from where it stands."""
-    config = tiny(*overrides)
+    config = parse_settings(TrainConfig, apply_overrides(settings, overrides)).resolved()
     path = root / name
     run = RunDirectory.open(path) if path.exists() else RunDirectory.create(root, name, config)
     return Trainer(run, config, callbacks, interruption).train()

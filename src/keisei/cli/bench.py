@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -97,6 +98,23 @@ def replay(
     replaying = _benchmark("replay")
     settings = replaying.Settings(rounds=rounds, seconds=seconds)
     replaying.run(settings, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
+def independent(
+    agents: Annotated[
+        list[int] | None, typer.Option(min=1, max=128, help="A number of agents; may be given again.")
+    ] = None,
+    rounds: Rounds = 3,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts.")] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Compare independent agents that act and learn one after another with all at once, at equal learning work."""
+    measured = _benchmark("independent")
+    settings = measured.Settings(rounds=rounds, seconds=seconds)
+    if agents:
+        settings = replace(settings, agents=tuple(agents))
+    measured.run(settings, as_json=as_json, console=Console(highlight=False))
 
 
 @app.command()

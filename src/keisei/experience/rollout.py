@@ -28,7 +28,7 @@ from keisei.runs.metric_names import CARRIED, DROPPED_CARRIES
 if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
     from keisei.runs.checkpoint import State
 
-__all__ = ["ExperienceBuffer", "Judge", "Minibatch", "RolloutView", "shuffled"]
+__all__ = ["ExperienceBuffer", "Judge", "Minibatch", "RolloutView", "merged", "shuffled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class ExperienceBuffer:
             closed += [known] if known is not None and len(known) else []
         if closed:
             parts.append(self._closed_part(Closed.joined(closed)))
-        self._view = RolloutView(_merged(parts) if parts else _nothing(self._spec))
+        self._view = RolloutView(merged(parts) if parts else _nothing(self._spec))
         return Leases()
 
     def due(self) -> int:
@@ -205,7 +205,8 @@ def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     return np.random.Generator(np.random.Philox(key=keyed_word(seed, epoch))).permutation(count)
 
 
-def _merged(parts: Sequence[Minibatch]) -> Minibatch:
+def merged(parts: Sequence[Minibatch]) -> Minibatch:
+    """Joins the columns of several parts, in their order."""
     if len(parts) == 1:
         return parts[0]
     columns: list[Array] = [

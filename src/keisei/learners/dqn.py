@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from keisei.errors import CheckpointError, LearningError
 from keisei.experience.replayed import ReplaySample, ReplayView
-from keisei.games.contract import ByteArray, FloatArray, Game
+from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import Forward, compiled, half_precision
 from keisei.learners.contract import Report
 from keisei.learners.dqn_config import DQNConfig
@@ -75,7 +75,7 @@ class DQN:
         self.steps = 0
         """Gradient steps so far. They key the samples and say when the target network follows."""
         self._game = game
-        self._seed = seed
+        self.seed = seed
         self._parameters = [weight for weight in network.parameters() if weight.requires_grad]
         self._device = self._parameters[0].device
         wanted = config.parts if parts is None else parts
@@ -93,11 +93,15 @@ class DQN:
         self.network.train()
         steps: list[Step] = []
         for _ in range(view.steps()):
-            sample = view.sample(self.config.minibatch_size, self._seed, self.steps, progress)
+            sample = self.draw(view, progress)
             steps.append(self.step(sample))
             view.update_priorities(sample, steps[-1].errors)
         self.network.eval()
-        return self._report(steps, progress)
+        return self.report(steps, progress)
+
+    def draw(self, view: ReplayView, progress: float) -> ReplaySample:
+        """Draws the sample of the next gradient step."""
+        return view.sample(self.config.minibatch_size, self.seed, self.steps, progress)
 
     def behaviour(self, progress: float) -> Behaviour:
         """Gives the current network, to be played at its best but for a share of random decisions."""
@@ -183,7 +187,11 @@ class DQN:
     def _unpacked(self, packed: ByteArray) -> tuple[Tensor, Tensor]:
         """Gives observations [n, …] and the legal actions [n, k] of positions."""
         observations, legal = self._game.unpack(packed)
-        return as_tensor(observations).to(self._device), as_tensor(legal_actions(legal)).to(self._device)
+        return as_tensor(observations).to(self._device), as_tensor(self._listed(legal)).to(self._device)
+
+    def _listed(self, legal: BoolArray) -> IntArray:
+        """Lists the actions whose values are computed."""
+        return legal_actions(legal)
 
     def _values(self, network: Forward, observations: Tensor, listed: Tensor) -> Tensor:
         """[n, quantiles, k]: the values of the legal actions."""
@@ -216,8 +224,8 @@ class DQN:
             f"lower learner.learning_rate"
         )
 
-    def _report(self, steps: Sequence[Step], progress: float) -> Report:
-        """Reports the means over all gradient steps."""
+    def report(self, steps: Sequence[Step], progress: float) -> Report:
+        """Reports the means over gradient steps."""
         numbers = {
             tags.EPSILON: self.config.epsilon_at(progress),
             tags.LEARNING_RATE: self.config.learning_rate_at(progress),

@@ -12,7 +12,7 @@ old.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from keisei.errors import CheckpointError, LearningError
 from keisei.experience.rollout import Minibatch
-from keisei.games.contract import ByteArray, FloatArray, Game, IntArray
+from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import compiled, half_precision
 from keisei.learners.contract import Report
 from keisei.learners.ppo_config import PPOConfig
@@ -59,7 +59,7 @@ class Rollout(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """The losses of a minibatch, each a mean over its rows."""
+    """The losses of a minibatch: a mean over its rows each, or those of each row."""
 
     policy: Tensor
     value: Tensor
@@ -72,6 +72,13 @@ class Losses:
     def total(self, config: PPOConfig, entropy_weight: float) -> Tensor:
         """The sum that is minimised."""
         return self.policy + config.value_weight * self.value - entropy_weight * self.entropy
+
+    def reduced(self, reduction: Callable[[Tensor], Tensor]) -> Losses:
+        return Losses(*(reduction(getattr(self, name)) for name in Losses.__slots__))
+
+    def of(self, place: int) -> Losses:
+        """Gives the losses at one place, as those of one agent."""
+        return self.reduced(lambda values: values[place])
 
     def times(self, factor: float) -> Losses:
         return Losses(*(getattr(self, name) * factor for name in Losses.__slots__))
@@ -134,15 +141,19 @@ class PPO:
         self.network.train()
         steps: list[Losses] = []
         for epoch in range(config.epochs):
-            key = self.updates * config.epochs + epoch
-            minibatches = view.minibatches(config.minibatch_size, self._seed, key)
-            in_epoch = [self.step(self._normalised(batch), progress) for batch in minibatches]
+            minibatches = self.minibatches(view, epoch)
+            in_epoch = [self.step(batch, progress) for batch in minibatches]
             steps += in_epoch
-            if self._has_moved_too_far(in_epoch):
+            if self.has_moved_too_far(in_epoch):
                 break
         self.network.eval()
         self.updates += 1
-        return self._report(steps, view.merged(), progress)
+        return self.report(steps, view.merged(), progress)
+
+    def minibatches(self, view: Rollout, epoch: int) -> Iterator[Minibatch]:
+        """Gives the minibatches of one epoch of the next update."""
+        key = self.updates * self.config.epochs + epoch
+        return map(self._normalised, view.minibatches(self.config.minibatch_size, self._seed, key))
 
     def behaviour(self, progress: float) -> Behaviour:
         """Gives the current network, with constant temperature and epsilon."""
@@ -225,29 +236,37 @@ class PPO:
 
     def losses(self, batch: Minibatch) -> Losses:
         """Computes the losses of a minibatch, with gradients. Advantages are used as they are."""
+        return self.row_losses(batch).reduced(torch.mean)
+
+    def row_losses(self, batch: Minibatch) -> Losses:
+        """Computes the losses of each row."""
         log_probs, chosen, values = self._forward(batch.packed, batch.actions)
         advantages = as_tensor(batch.advantages).to(self._device)
         ratio_log = chosen - as_tensor(batch.log_probs).to(self._device)
         ratio = ratio_log.exp()
         clipped = ratio.clamp(1 - self.config.clip, 1 + self.config.clip)
         return Losses(
-            policy=-torch.minimum(ratio * advantages, clipped * advantages).mean(),
-            value=self._value_loss(values, batch),
-            entropy=-(log_probs.exp() * log_probs).sum(1).mean(),
-            approx_kl=(ratio - 1 - ratio_log).mean().detach(),
-            clip_fraction=((ratio - 1).abs() > self.config.clip).float().mean().detach(),
+            policy=-torch.minimum(ratio * advantages, clipped * advantages),
+            value=self._value_losses(values, batch),
+            entropy=-(log_probs.exp() * log_probs).sum(1),
+            approx_kl=(ratio - 1 - ratio_log).detach(),
+            clip_fraction=((ratio - 1).abs() > self.config.clip).float().detach(),
         )
 
     def _forward(self, packed: ByteArray, actions: IntArray) -> tuple[Tensor, Tensor, Tensor]:
         """Computes log-probabilities of all legal actions [n, k] and of the actions taken [n], and values [n]. Of
         Shogi's 2187 actions some 60 are legal, so the others are skipped."""
         observations, legal = self._game.unpack(packed)
-        listed = as_tensor(legal_actions(legal)).to(self._device)
+        listed = as_tensor(self._listed(legal)).to(self._device)
         with self._precision:
             logits, values = self._run_network(as_tensor(observations).to(self._device), listed)
         log_probs, values = masked_log_softmax(logits.float(), listed >= 0), values.float()
         taken = (listed == as_tensor(actions).to(self._device)[:, None]).int().argmax(1, keepdim=True)
         return log_probs, log_probs.gather(1, taken).squeeze(1), values
+
+    def _listed(self, legal: BoolArray) -> IntArray:
+        """Lists the actions whose logits are computed."""
+        return legal_actions(legal)
 
     def _normalised(self, batch: Minibatch) -> Minibatch:
         if not self.config.normalise_advantages or len(batch) < 2:
@@ -255,21 +274,21 @@ class PPO:
         advantages = batch.advantages
         return replace(batch, advantages=(advantages - advantages.mean()) / (advantages.std() + 1e-8))
 
-    def _value_loss(self, values: Tensor, batch: Minibatch) -> Tensor:
+    def _value_losses(self, values: Tensor, batch: Minibatch) -> Tensor:
         returns = as_tensor(batch.returns).to(self._device)
         plain = (values - returns).square()
         if self.config.value_clip is None:
-            return plain.mean()
+            return plain
         before = as_tensor(batch.values).to(self._device)
         near = before + (values - before).clamp(-self.config.value_clip, self.config.value_clip)
-        return torch.maximum(plain, (near - returns).square()).mean()
+        return torch.maximum(plain, (near - returns).square())
 
-    def _has_moved_too_far(self, epoch: Sequence[Losses]) -> bool:
-        """Uses the mean of a whole epoch, since a single minibatch is too noisy."""
+    def has_moved_too_far(self, epoch: Sequence[Losses]) -> bool:
+        """Whether an epoch has moved the policy too far. A single minibatch is too noisy to say."""
         target = self.config.target_kl
         return target is not None and float(mean_of(epoch).approx_kl) > KL_TOLERANCE * target
 
-    def _report(self, steps: Sequence[Losses], whole: Minibatch, progress: float) -> Report:
+    def report(self, steps: Sequence[Losses], whole: Minibatch, progress: float) -> Report:
         """Reports the means over all minibatches."""
         mean = mean_of(steps)
         numbers = {

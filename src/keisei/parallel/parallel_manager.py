@@ -36,6 +36,7 @@ from keisei.parallel.tables import Table, TableSnapshot
 from keisei.parallel.timeline import Timeline
 from keisei.parallel.weights.model_sync import Compression, ModelSynchronizer
 from keisei.parallel.workers import GONE, WORKING, Worker, WorkerState
+from keisei.policies.agents_network import AgentsNetwork, AgentsPlan
 from keisei.policies.behaviour import Behaviour, PlaySettings
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
@@ -70,10 +71,12 @@ class ParallelManager:
         first_settings: PlaySettings | None = None,
         leased_slabs: int = 0,
         league: LeaguePlan | None = None,
+        agents: AgentsPlan | None = None,
     ) -> None:
         """``first_version`` is the number of the first weights, so that a resumed run continues to count.
         ``first_settings`` say how freely they are played, by default as ``parallel_config`` says. ``leased_slabs``
-        are extra slabs for buffers that keep slabs. With a ``league``, ``lineups`` seats its members."""
+        are extra slabs for buffers that keep slabs. With a ``league``, ``lineups`` seats its members. ``agents`` are
+        the networks of independent agents, which ``model`` then holds."""
         self.env, self.config, self.seed = read_settings(env_config, parallel_config, seed)
         if model_config is not None and not isinstance(model_config, ModelConfig):
             model_config = parse_settings(ModelConfig, model_config, "model_config")
@@ -82,7 +85,9 @@ class ParallelManager:
         self.model_config = None if model_config is None else model_config.resolved(self.spec)
         if league is not None and self.model_config is None:
             raise ParallelError("a league is for a learner with a network: give model_config too")
-        self._league = league
+        if agents is not None and not isinstance(model, AgentsNetwork):
+            raise ParallelError("independent agents play with an AgentsNetwork: give it as model too")
+        self._league, self._agents = league, agents
         self.model = self._build_model(model)
         settings = self._play_settings if first_settings is None else first_settings
         self.synchronizer = self._build_synchronizer(first_version, settings)
@@ -120,7 +125,9 @@ class ParallelManager:
         # Other processes do not have the games that this program has registered by name.
         here = self.config.backend in ("inline", "thread")
         env = self.env if here else self.env.model_copy(update={"game": portable_name(self.env.game)})
-        return WorkerPlan.of(worker, env, self.model_config, self.config, self.seed, self._league)
+        return WorkerPlan.of(
+            worker, env, self.model_config, self.config, self.seed, self._league, self._agents
+        )
 
     @property
     def _play_settings(self) -> PlaySettings:

@@ -10,6 +10,7 @@ from pydantic import Field
 from keisei.config import Settings
 from keisei.games.contract import FloatArray
 from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
+from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.behaviour import PlaySettings, epsilon_of_games
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.seating import PolicyConfig, Seating
@@ -50,6 +51,8 @@ class WorkerPlan(Settings):
     """True if the manager makes the decisions and the worker only steps games."""
     league: LeaguePlan | None = None
     """None if the learner meets no league."""
+    agents: AgentsPlan | None = None
+    """The networks of independent agents, one for each seat. None if one network plays all seats."""
 
     @classmethod
     def of(
@@ -60,6 +63,7 @@ class WorkerPlan(Settings):
         config: ParallelConfig,
         seed: int,
         league: LeaguePlan | None = None,
+        agents: AgentsPlan | None = None,
     ) -> WorkerPlan:
         return cls(
             worker=worker,
@@ -73,6 +77,7 @@ class WorkerPlan(Settings):
             overrides=config.table_overrides,
             central=config.inference == "central" and model is not None,
             league=league,
+            agents=agents,
         )
 
     def first_game(self, table: int) -> int:

@@ -21,8 +21,8 @@ import torch
 from keisei.errors import ParallelError
 from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.slab import SlabRecord
+from keisei.machine.new_processes import end_with_parent
 from keisei.machine.start_method import chosen_start_method
-from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.proving.same_experience import PlannedWeights, Reference, VerifySettings, slab_digest
 

@@ -21,7 +21,7 @@ from typing import Any
 from keisei.config import parse_settings
 from keisei.errors import ConfigError, RunError
 from keisei.games.registry import DEFAULT_GAME
-from keisei.parallel.backends.process import end_with_parent
+from keisei.machine.new_processes import end_with_parent
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.model_config import ModelConfig
@@ -31,7 +31,7 @@ from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
-from keisei.training.regimes.learner_settings import PoolSettings, SelfPlaySettings
+from keisei.training.regimes.learner_settings import IndependentSettings, PoolSettings, SelfPlaySettings
 from keisei.training.settings import EvaluationSettings, RunSettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
 
@@ -126,7 +126,7 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
         )
     run = config.run.model_copy(
         update={
-            "steps": updates * config.rollout,
+            "steps": updates * config.rollout * _rows_at_once(config),
             "minutes": None,
             "episodes": None,
             "stop_at": {},
@@ -135,10 +135,16 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
     )
     evaluation = EvaluationSettings(every=0, opponents=())
     learner = config.learner
-    if isinstance(learner, PoolSettings):  # a replay that is not saved fills again
+    if isinstance(learner, PoolSettings | IndependentSettings):  # a replay that is not saved fills again
         replay = learner.replay.model_copy(update={"save_replay": True})
         learner = learner.model_copy(update={"replay": replay})
     return config.model_copy(update={"run": run, "evaluation": evaluation, "learner": learner}).resolved()
+
+
+def _rows_at_once(config: TrainConfig) -> int:
+    """Gives how many seats of a game act in one step."""
+    spec = config.env.make(batch=1, seed=0).spec
+    return spec.seats if spec.simultaneous else 1
 
 
 class _Ways:

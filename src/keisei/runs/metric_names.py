@@ -24,6 +24,8 @@ DROPPED_CARRIES = _named(
     "such decisions that were dropped so far, since their outcome will never be known",
 )
 
+AGENT_RETURN = _named("rollout/return", "rewards of an agent in a game, for games that were finished")
+
 REPLAYED = _named("rollout/replayed", "decisions in the replay that may be drawn")
 LATE_PRIORITIES = _named(
     "rollout/late_priorities", "priorities that came after their decision was overwritten, so far"
@@ -81,7 +83,7 @@ _OWNER = "agent-"
 
 def of_owner(name: str, owner: int) -> str:
     """Gives the name of a metric for one of several owners: ``train/loss`` of owner 2 is ``agent-2/loss``."""
-    return f"{_OWNER}{owner}/{name.removeprefix('train/')}"
+    return f"{_OWNER}{owner}/{name.removeprefix('train/').removeprefix('rollout/')}"
 
 
 def is_reserved(name: str) -> bool:

@@ -59,6 +59,7 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
                 "value_weight", "entropy_weight", "final_entropy_weight", "trace", "correction", "rho_clip",
                 "trace_clip", "normalise_advantages", "target_kl", "max_grad_norm", "double", "target_interval", "tau",
                 "huber", "epsilon", "final_epsilon", "epsilon_decay", "epsilon_share", "epsilon_spread", "replay",
+                "dqn", "ppo", "training", "acting", "stack_size", "train_interval", "training_timeout",
             }
         ),
         "league": WHOLE_SECTION,
@@ -74,7 +75,7 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
     Rule.NEVER: {
         "env": frozenset({"game", "options", "board_size"}),
         "model": WHOLE_SECTION,
-        "learner": frozenset({"regime"}),
+        "learner": frozenset({"regime", "algorithm", "agents"}),
         "parallel": frozenset({"tables", "games", "horizon"}),
         "run": frozenset({"seed"}),
     },

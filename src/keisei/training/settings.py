@@ -135,20 +135,26 @@ class TrainConfig(Settings):
         settings, so they are the same on every machine."""
         spec = self.env.make(batch=1, seed=0).spec
         self._check_league(spec)
+        self.learner.check_game(self.model, spec)
         outputs = self.learner.outputs(self.model)
         model = self.model.model_copy(update={"outputs": outputs}).resolved(spec)
-        parts = self.learner.parts
-        if parts == "auto":
-            parts = fitting_parts(model, spec, self.learner.minibatch_size)
+        learner = self.learner
+        if learner.parts == "auto":
+            parts = fitting_parts(model, spec, learner.minibatch_size)
+            learner = learner.model_copy(update={"parts": parts})
         return self.model_copy(
             update={
                 "model": model,
-                "learner": self.learner.model_copy(update={"parts": parts}),
+                "learner": learner,
                 "parallel": self.parallel.model_copy(update={"tables": self._tables}),
             }
         )
 
     def _check_league(self, spec: GameSpec) -> None:
+        if self.league.enabled and not self.learner.meets_league:
+            raise ConfigError(
+                f"league: regime {self.learner.regime} has an agent in every seat, and meets nobody else; leave it out"
+            )
         if self.league.enabled and spec.seats < 2:
             raise ConfigError(f"league: {spec.name} has one seat, and nobody to meet there; leave it out")
 
@@ -159,8 +165,11 @@ class TrainConfig(Settings):
         hands = max(1, cores - 1) if self.asynchronous else cores
         workers = min(self._tables, hands) if asked == "auto" else asked
         free = max(1, cores - workers) if self.asynchronous else cores
-        parts = 1 if self.learner.parts == "auto" else self.learner.parts
-        threads = min(parts, free) if self.run.learner_threads == "auto" else self.run.learner_threads
+        threads = (
+            min(self.learner.useful_threads(), free)
+            if self.run.learner_threads == "auto"
+            else self.run.learner_threads
+        )
         return self.model_copy(
             update={
                 "parallel": self.parallel.model_copy(update={"num_workers": workers}),

@@ -12,6 +12,7 @@ from keisei.errors import PolicyError
 from keisei.games.boards import PackedBoard
 from keisei.games.contract import Array, BoolArray, FloatArray, Game, GameSpec, IntArray
 from keisei.games.registry import make_game
+from keisei.policies.agents_policy import AgentsPolicy
 from keisei.policies.contract import TrainedPolicy
 from keisei.policies.sampling import sample
 from keisei.training.players import RUNS, RunGame, game_of, load_trained
@@ -21,17 +22,28 @@ __all__ = ["TrainedPlayer", "load"]
 Move = TypeVar("Move")
 
 
-def load(run: str | Path, *, root: str | Path = RUNS, seed: int = 0) -> TrainedPlayer:
+def load(
+    run: str | Path, *, root: str | Path = RUNS, seed: int = 0, seat: int | None = None
+) -> TrainedPlayer:
     """Loads the player of a run or of a checkpoint.
 
     ``run`` is the path of a run, its name below ``root``, ``RUN@best``, ``RUN@latest``, ``RUN@42``, or the path of a
     checkpoint. A run plays with its best checkpoint, or with its latest if none is marked best. ``seed`` is for the
-    draws of ``predict`` and ``play`` at a temperature above 0.
+    draws of ``predict`` and ``play`` at a temperature above 0. Of a run of independent agents, ``seat`` names the
+    agent.
     """
     text, folder = str(run), Path(root)
     game = game_of(text, folder)
     name, policy = load_trained(text, game.spec, folder)
+    if seat is not None:
+        policy = _of_seat(policy, seat, text)
     return TrainedPlayer(name, game, policy, seed)
+
+
+def _of_seat(policy: TrainedPolicy, seat: int, run: str) -> TrainedPolicy:
+    if not isinstance(policy, AgentsPolicy):
+        raise PolicyError(f"seat = {seat}: one network plays all seats of {run}; leave seat out")
+    return policy.of_seat(seat)
 
 
 class TrainedPlayer:

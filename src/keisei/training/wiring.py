@@ -13,6 +13,7 @@ from keisei.games.contract import GameSpec
 from keisei.machine.freed_memory import keep_freed_memory
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.tables import TableSnapshot
+from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ActorCritic
 from keisei.runs.checkpoint import Checkpoint, State
@@ -49,7 +50,8 @@ def connect(
         version, counters = int(checkpoint.counters.get("version", 1)), counters_of(checkpoint)
     league = _assemble_league(config, game.spec, checkpoint, run)
     behaviour = learner.behaviour(pace_of(config).progress(counters))
-    manager = _build_manager(config, behaviour, version, buffer.most_leases, league)
+    agents = regime.agents_plan(learner)
+    manager = build_manager(config, behaviour, version, buffer.most_leases, league, agents)
     snapshots = [] if checkpoint is None else _table_snapshots(checkpoint, config)
     if checkpoint is not None and snapshots:
         state = State(checkpoint.tensors, checkpoint.documents.get("buffer"), checkpoint.pieces)
@@ -61,9 +63,15 @@ def connect(
     return Parts(game.spec, manager, buffer, learner, publisher, rollout, opponents)
 
 
-def _build_manager(
-    config: TrainConfig, behaviour: Behaviour, version: int, leases: int, league: Assembly | None
+def build_manager(
+    config: TrainConfig,
+    behaviour: Behaviour,
+    version: int,
+    leases: int,
+    league: Assembly | None,
+    agents: AgentsPlan | None,
 ) -> ParallelManager:
+    """Makes the manager that plays with a behaviour. Its workers are not started."""
     assert isinstance(behaviour.network, ActorCritic)
     return ParallelManager(
         config.env,
@@ -76,6 +84,7 @@ def _build_manager(
         # Copies are not leased, so the arena needs no room for them.
         leased_slabs=leases if config.parallel.use_shared_memory else 0,
         league=None if league is None else league.plan,
+        agents=agents,
     )
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
-import os
 import signal
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from multiprocessing import forkserver
-from multiprocessing.connection import Connection, wait
+from collections.abc import Sequence
+from contextlib import nullcontext
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from keisei.games.contract import Array
+from keisei.machine.new_processes import main_left_out, own_fork_server
 from keisei.machine.start_method import StartMethod, chosen_start_method
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
@@ -121,8 +117,8 @@ class ProcessBackend:
             daemon=True,
         )
         with (
-            nullcontext() if _names_main(plan) else _main_left_out(),
-            _own_fork_server() if self._forks else nullcontext(),
+            nullcontext() if _names_main(plan) else main_left_out(),
+            own_fork_server(PRELOAD) if self._forks else nullcontext(),
         ):
             process.start()
         theirs.close()
@@ -132,59 +128,7 @@ class ProcessBackend:
         wait_for(handles, timeout)
 
 
-_FORK_SERVERS: dict[int, forkserver.ForkServer] = {}
-"""Fork servers by process id. A process that was forked itself needs its own server."""
-
-
-@contextmanager
-def _own_fork_server() -> Iterator[None]:
-    """Starts a process by our own fork server. Other code may have started the program's shared server without our
-    imports. Every worker would then import torch for two seconds."""
-    if os.getpid() not in _FORK_SERVERS:
-        server = forkserver.ForkServer()
-        server.set_forkserver_preload(PRELOAD)
-        _FORK_SERVERS[os.getpid()] = server
-    shared = forkserver.connect_to_new_process
-    forkserver.connect_to_new_process = _FORK_SERVERS[os.getpid()].connect_to_new_process
-    try:
-        yield
-    finally:
-        forkserver.connect_to_new_process = shared
-
-
 def _names_main(plan: WorkerPlan) -> bool:
     """Tells whether a game or network is defined in the main module of the program."""
     names = [plan.env.game, plan.model.network if plan.model is not None else ""]
     return any(name.startswith("__main__:") for name in names)
-
-
-@contextmanager
-def _main_left_out() -> Iterator[None]:
-    """Starts a process that does not import the program's main module again. Workers need nothing from it, and the
-    import may take seconds at each restart. Without a ``__main__`` guard, it would also run the program again in
-    every worker."""
-    main = sys.modules["__main__"]
-    kept = {name: getattr(main, name) for name in ("__spec__", "__file__") if hasattr(main, name)}
-    for name in kept:
-        setattr(main, name, None)
-    try:
-        yield
-    finally:
-        for name, value in kept.items():
-            setattr(main, name, value)
-
-
-def end_with_parent() -> None:
-    """Ends this process when its parent ends, even in the middle of a step or after kill -9."""
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, name="parent-watch", daemon=True).start()

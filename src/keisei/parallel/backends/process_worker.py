@@ -9,9 +9,9 @@ import torch
 
 from keisei.games.registry import import_built_in_games
 from keisei.machine.freed_memory import keep_freed_memory
+from keisei.machine.new_processes import end_with_parent
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.channel import serve
-from keisei.parallel.backends.process import end_with_parent
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
 

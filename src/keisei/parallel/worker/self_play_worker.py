@@ -11,13 +11,16 @@ from typing import Protocol
 
 from keisei.errors import ParallelError
 from keisei.experience.slab import SlabRecord
+from keisei.games.contract import GameSpec
 from keisei.parallel.arena import Arena
 from keisei.parallel.messages import PIECE_BYTES, THROUGH_PIPE, Order, OrderKind, Question, Start, StatePiece
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
 from keisei.parallel.worker.members import Members
 from keisei.parallel.worker.table_in_hand import TableInHand
+from keisei.policies.agents_network import agents_network
 from keisei.policies.behaviour import PlaySettings
+from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.random_policy import RandomPolicy
 from keisei.policies.registry import seated_policies
@@ -77,12 +80,18 @@ class SelfPlayWorker:
         spec = self.plan.env.make(batch=1, seed=0).spec
         network = None
         if self.plan.model is not None and not self.plan.central:
-            network = build_network(self.plan.model, spec, seed=None)
+            network = self._new_network(self.plan.model, spec)
         for seating in self.plan.seatings:
             seated_policies(RandomPolicy(log_probs=False), seating, spec, network)
         if self.plan.league is not None and self._arena.shelf is not None:
             self._members = Members(self.plan.league, self._arena.shelf, spec)
         return network
+
+    def _new_network(self, model: ModelConfig, spec: GameSpec) -> ActorCritic:
+        """Builds the learner's network, or those of all agents as one. The weights are read later."""
+        if self.plan.agents is not None:
+            return agents_network(self.plan.agents, spec)
+        return build_network(model, spec, seed=None)
 
     def _play(self, order: Order, waited: float) -> SlabRecord:
         started = time.monotonic()
@@ -91,16 +100,17 @@ class SelfPlayWorker:
         hand = self._take_up(order)
         hand.behave(self._behaviour)
         hand.meet(order.lineup)
+        version = self._version
         timing = hand.play(
             slab,
-            self._version,
+            lambda: self._version_at_a_step(order),
             self._tick,
             lambda step: self._manager.ask(Question(order.table, order.slab, step)),
         )
         hand.next_sequence = order.sequence + 1
         return SlabRecord(
             table=order.table, worker=self.plan.worker, epoch=order.epoch, sequence=order.sequence,
-            slab=order.slab, version=self._version, transitions=timing.transitions, checksum=slab.checksum(),
+            slab=order.slab, version=version, transitions=timing.transitions, checksum=slab.checksum(),
             started=started, seconds=time.monotonic() - started, game_seconds=timing.game_seconds,
             policy_seconds=timing.policy_seconds, waited_seconds=waited,
             state_slot=self._leave_state(order, hand.save()),
@@ -143,6 +153,14 @@ class SelfPlayWorker:
         elif version < 0 or version != self._version:
             self._version = reader.read_into(self._network, None if version < 0 else version)
             self._behaviour = reader.settings
+
+    def _version_at_a_step(self, order: Order) -> int:
+        """Gives the version of the weights of a step. Independent agents that learn while workers play on take new
+        weights at every step; others take them with an order."""
+        newest = self.plan.agents is not None and order.version < 0
+        if newest and self.weights is not None and self.weights.version != self._version:
+            self._take_behaviour(order.version)
+        return self._version
 
     def _tick(self) -> None:
         """Counts a step, and stops if the manager has asked for it."""

@@ -12,11 +12,13 @@ import numpy as np
 
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab
-from keisei.games.contract import BoolArray, FinalRows, IntArray, Rows, Step
+from keisei.games.contract import Array, BoolArray, FinalRows, FloatArray, IntArray, Rows, Step
 from keisei.games.randomness import keyed_word
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.worker.members import Members
 from keisei.parallel.worker.table_seats import TableSeats
+from keisei.policies.agents_network import AgentsNetwork
+from keisei.policies.agents_policy import AgentsPolicy
 from keisei.policies.behaviour import PlaySettings
 from keisei.policies.contract import Decision, Policy, Situation
 from keisei.policies.networks import ActorCritic
@@ -63,7 +65,9 @@ class TableInHand:
         self._shape = SlabShape.of(spec, plan.horizon, plan.games)
         self._network = None if plan.central else network
         self._learner: Policy = RandomPolicy(log_probs=False)  # used too if the manager decides
-        if self._network is not None:
+        if isinstance(self._network, AgentsNetwork):
+            self._learner = AgentsPolicy(self._network, spec, total_games=plan.tables * plan.games)
+        elif self._network is not None:
             self._learner = NeuralPolicy(self._network, spec)
         self._situation = self._look()
         self._seats = TableSeats(plan, table, self._situation, self._learner, self._network, members)
@@ -86,14 +90,17 @@ class TableInHand:
             self._learner.temperature = self._plan.temperature_of(self._table, settings)
             self._learner.epsilon = self._plan.epsilon_of(self._table, settings)
 
-    def play(self, slab: Slab, version: int, tick: Callable[[], None], ask: Callable[[int], None]) -> Timing:
-        """Plays one slab; each step advances all games. With central inference, ``ask`` lets the manager decide a
-        step. ``tick`` is called after each step."""
+    def play(
+        self, slab: Slab, version: Callable[[], int], tick: Callable[[], None], ask: Callable[[int], None]
+    ) -> Timing:
+        """Plays one slab; each step advances all games. ``version`` gives the version of the weights of a step, and
+        may renew them. With central inference, ``ask`` lets the manager decide a step. ``tick`` is called after each
+        step."""
         timing = Timing()
         for step in range(self._shape.steps):
             began = time.perf_counter()
             slots = self._write_rows(slab, step)
-            slab.version[step, slots] = version
+            slab.version[step, slots] = version()
             decided_from = time.perf_counter()
             decision = self._decide(slab, step, slots, ask)
             decided = time.perf_counter()
@@ -150,7 +157,7 @@ class TableInHand:
         seated = self._seats.assign(situation)
         decision = self._seats.play(situation, seated)
         slab.policy[step, slots] = seated
-        slab.owner[step, slots] = self._seats.owners(seated)
+        slab.owner[step, slots] = self._seats.owners(seated, situation.rows)
         if self._plan.central:
             ask(step)
             decision = _central_decision(slab, step, slots, seated, decision)
@@ -169,7 +176,7 @@ class TableInHand:
         slab.clear_finals(step)
         slab.final_packed[step, slots] = rows.packed
         slab.final_seat[step, slots] = rows.seat
-        slab.final_value[step, slots] = self._learner.evaluate(*self._game.unpack(rows.packed))
+        slab.final_value[step, slots] = self._values(*self._game.unpack(rows.packed), rows)
 
     def _write_end(self, slab: Slab) -> None:
         """Writes the positions after the last step and their values, which are used to bootstrap unfinished games."""
@@ -178,8 +185,14 @@ class TableInHand:
         if self._network is None:
             slab.value[end] = 0
         else:
-            values = self._learner.evaluate(self._situation.observations, self._situation.legal)
-            slab.value[end, slots] = values
+            situation = self._situation
+            slab.value[end, slots] = self._values(situation.observations, situation.legal, situation.rows)
+
+    def _values(self, observations: Array, legal: BoolArray, rows: Rows | FinalRows) -> FloatArray:
+        """Evaluates positions; of independent agents, each with the network of its seat."""
+        if isinstance(self._learner, AgentsPolicy):
+            return self._learner.evaluate_seats(observations, legal, rows.game, rows.seat, self._plan.games)
+        return self._learner.evaluate(observations, legal)
 
 
 def _write_outcome(slab: Slab, step: int, outcome: Step) -> None:

@@ -31,6 +31,7 @@ class TableSeats:
     ) -> None:
         spec = situation.game.spec
         self._seating, self._seats = plan.seating_of(table), spec.seats
+        self._independent = plan.agents is not None
         self._games, self._first_game = plan.games, plan.first_game(table)
         self._seated = seated_policies(learner, self._seating, spec, network)
         self._policies: Mapping[int, Policy] = self._seated
@@ -79,8 +80,10 @@ class TableSeats:
             situation.rows, situation.seed, self._first_game, self._seats, self._drawn
         )
 
-    def owners(self, assignment: Assignment) -> Assignment:
-        return self._seating.owners(assignment)
+    def owners(self, assignment: Assignment, rows: Rows) -> Assignment:
+        """Gives the owner of each row. Independent agents own the decisions of their seat."""
+        owners = self._seating.owners(assignment)
+        return owners if not self._independent else np.where(owners == 0, rows.seat.astype(np.int16), owners)
 
     def play(self, situation: Situation, assignment: Assignment) -> Decision:
         return play(self._policies, situation, assignment)

@@ -8,12 +8,14 @@ from pydantic import Tag
 
 from keisei.config import chosen_by
 from keisei.experience.replay_config import ReplaySettings
+from keisei.games.contract import GameSpec
 from keisei.learners.dqn_config import DQNConfig
+from keisei.learners.independent_config import IndependentConfig, outputs_of
 from keisei.learners.ppo_config import PPOConfig
 from keisei.parallel.config import ParallelConfig
 from keisei.policies.model_config import ModelConfig
 
-__all__ = ["LearnerSettings", "PoolSettings", "SelfPlaySettings"]
+__all__ = ["IndependentSettings", "LearnerSettings", "PoolSettings", "SelfPlaySettings"]
 
 
 class SelfPlaySettings(PPOConfig):
@@ -23,6 +25,7 @@ class SelfPlaySettings(PPOConfig):
     """The kind of training. Each regime has its own settings."""
 
     algorithm: ClassVar = "ppo"
+    meets_league: ClassVar = True
 
     def outputs(self, model: ModelConfig) -> str:
         """Gives what the network's outputs mean in this regime. Raises ``ValueError`` if it cannot be that."""
@@ -43,6 +46,13 @@ class SelfPlaySettings(PPOConfig):
                 f"smaller"
             )
 
+    def check_game(self, model: ModelConfig, spec: GameSpec) -> None:
+        """Any game fits."""
+
+    def useful_threads(self) -> int:
+        """The most threads that could share the work."""
+        return 1 if self.parts == "auto" else self.parts
+
 
 class PoolSettings(DQNConfig):
     """The pool regime: the learner plays against a pool of opponents and learns by DQN from a replay."""
@@ -52,6 +62,7 @@ class PoolSettings(DQNConfig):
     replay: ReplaySettings = ReplaySettings()
 
     algorithm: ClassVar = "dqn"
+    meets_league: ClassVar = True
 
     def outputs(self, model: ModelConfig) -> str:
         """Gives what the network's outputs mean in this regime. Raises ``ValueError`` if it cannot be that."""
@@ -76,8 +87,65 @@ class PoolSettings(DQNConfig):
                 f"decisions (parallel.tables x games x horizon); make it larger"
             )
 
+    def check_game(self, model: ModelConfig, spec: GameSpec) -> None:
+        """Any game fits."""
+
+    def useful_threads(self) -> int:
+        """The most threads that could share the work."""
+        return 1 if self.parts == "auto" else self.parts
+
+
+class IndependentSettings(IndependentConfig):
+    """The independent regime: agent i plays seat i and learns for itself. Nothing is shared."""
+
+    regime: Literal["independent"] = "independent"
+    """The kind of training. Each regime has its own settings."""
+
+    meets_league: ClassVar = False
+
+    def outputs(self, model: ModelConfig) -> str:
+        """Gives what the networks' outputs mean, for agents that learn as most do."""
+        return outputs_of(self.algorithm, model)
+
+    def check(self, parallel: ParallelConfig, rollout: int) -> None:
+        """Raises ``ValueError`` if these settings do not fit those of play."""
+        for name in ("temperature", "epsilon", "table_overrides", "inference"):
+            usual = ParallelConfig.model_fields[name].get_default(call_default_factory=True)
+            if getattr(parallel, name) != usual:
+                raise ValueError(
+                    f"parallel.{name} = {getattr(parallel, name)}: in regime independent each agent plays as its own "
+                    f"algorithm says, in the workers; leave it out"
+                )
+        if parallel.seating.opponents:
+            raise ValueError(
+                "parallel.seating.opponents: in regime independent agents have all seats; leave it out"
+            )
+        capacity = self.replay.capacity
+        if capacity is not None and capacity < 2 * rollout:
+            raise ValueError(
+                f"learner.replay.capacity = {capacity}: the memory of an agent keeps at least two slabs of each table, "
+                f"2 x {rollout} decisions (parallel.tables x games x horizon); make it larger"
+            )
+        if self.training == "processes" and self.replay.prioritised:
+            raise ValueError(
+                "learner.training = processes draws all samples before it begins, and priorities change after each; "
+                "take stacked or threads, or learner.replay.prioritised=false"
+            )
+
+    def check_game(self, model: ModelConfig, spec: GameSpec) -> None:
+        """Raises ``ConfigError`` if the agents do not fit the game."""
+        self.check_agents(model, spec)
+
+    def useful_threads(self) -> int:
+        """The most threads that could share the work; the number of agents is not known here."""
+        return 1 if self.training == "sequential" else MANY
+
+
+MANY = 1 << 10
 
 LearnerSettings: TypeAlias = Annotated[
-    Annotated[SelfPlaySettings, Tag("self-play")] | Annotated[PoolSettings, Tag("pool")],
+    Annotated[SelfPlaySettings, Tag("self-play")]
+    | Annotated[PoolSettings, Tag("pool")]
+    | Annotated[IndependentSettings, Tag("independent")],
     chosen_by("regime", default="self-play"),
 ]

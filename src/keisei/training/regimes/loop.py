@@ -48,13 +48,15 @@ class Pace:
     seconds: float = math.inf
     clock: Callable[[], float] = time.monotonic
     games: float = math.inf
+    updates: float = math.inf
 
     def progress(self, counters: Counters) -> float:
-        """Gives the share of the run that is done, by transitions, the clock or games, whichever is most."""
+        """Gives the share of the run that is done, by transitions, the clock, games or updates, whichever is most."""
         done = (
             counters.transitions / self.steps,
             counters.seconds / self.seconds,
             counters.games / self.games,
+            counters.update / self.updates,
         )
         return min(1.0, max(done))
 

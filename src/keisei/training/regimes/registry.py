@@ -16,6 +16,7 @@ import torch
 from keisei.experience.contract import Buffer
 from keisei.games.contract import Game, GameSpec
 from keisei.learners.contract import Learner
+from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.contract import Policy, TrainedPolicy
 from keisei.runs.checkpoint import Checkpoint
 from keisei.training.events import Counters, Update
@@ -38,9 +39,15 @@ class Regime:
     """Makes the policy of a checkpoint, at a temperature."""
     current_policy: Callable[[Learner[Any], GameSpec, float], Policy]
     """Makes the policy that is being trained."""
+    agents_plan: Callable[[Learner[Any]], AgentsPlan | None] = lambda learner: None
+    """Gives the networks that workers build if each seat has its own; None if one network plays all seats."""
 
 
-_REGIMES = {"self-play": "keisei.training.regimes.self_play", "pool": "keisei.training.regimes.pool"}
+_REGIMES = {
+    "self-play": "keisei.training.regimes.self_play",
+    "pool": "keisei.training.regimes.pool",
+    "independent": "keisei.training.regimes.independent",
+}
 
 
 def regime_of(config: TrainConfig) -> Regime:

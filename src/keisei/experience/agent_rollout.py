@@ -1,0 +1,64 @@
+"""The rollout of one independent agent: its decisions since its last update, with advantages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from keisei.experience.agent_slabs import copy_of_agent, empty_slab, shape_of_agent
+from keisei.experience.collected import CollectedSlab
+from keisei.experience.rollout import ExperienceBuffer, Minibatch, RolloutView, merged
+from keisei.experience.schema import SlabShape
+
+if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
+    from keisei.runs.checkpoint import State
+
+__all__ = ["AgentRollout"]
+
+
+class AgentRollout:
+    """Adds up the experience of several collections until the agent learns from it."""
+
+    def __init__(self, agent: int, shape: SlabShape, buffer: ExperienceBuffer) -> None:
+        """``shape`` is that of the workers' slabs; ``buffer`` is made for ``spec_of_agent``."""
+        self.agent = agent
+        self._buffer = buffer
+        self._slab = empty_slab(shape_of_agent(shape))
+        self._nothing = buffer.view().whole
+        self._parts: list[Minibatch] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def take(self, collected: Sequence[CollectedSlab]) -> None:
+        """Computes the advantages of what the agent has decided."""
+        for item in collected:
+            self._buffer.take([copy_of_agent(item, self.agent, self._slab)])
+            self._parts += [self._buffer.view().whole] if len(self._buffer) else []
+
+    def due(self) -> int:
+        """Whether there is anything to learn from."""
+        return int(len(self) > 0)
+
+    def view(self) -> RolloutView:
+        """Hands out all that was taken since the last view."""
+        parts, self._parts = self._parts, []
+        return RolloutView(merged(parts or [self._nothing]))
+
+    def numbers(self) -> Mapping[str, float]:
+        return self._buffer.numbers()
+
+    def state(self) -> State:
+        """Gives the decisions that wait for their outcome, and those that wait for the next update."""
+        from torch import from_numpy  # torch takes a second to import
+
+        from keisei.runs.checkpoint import State
+
+        carry, rows = self._buffer.state(), merged(self._parts or [self._nothing])
+        columns = {name: from_numpy(getattr(rows, name)) for name in Minibatch.__slots__}
+        return State({**carry.tensors, "rollout": columns}, carry.document)
+
+    def restore(self, state: State) -> None:
+        self._buffer.restore(state)
+        columns = {name: tensor.numpy().copy() for name, tensor in state.tensors.get("rollout", {}).items()}
+        self._parts = [Minibatch(**columns)] if columns else []

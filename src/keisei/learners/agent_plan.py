@@ -1,0 +1,49 @@
+"""The settings of one independent agent, and the learner that they make. Processes that train it get them too."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from keisei.config import Settings
+from keisei.games.contract import Game
+from keisei.games.registry import make_game
+from keisei.learners.dqn import DQN
+from keisei.learners.dqn_config import DQNConfig
+from keisei.learners.ppo import PPO
+from keisei.learners.ppo_config import PPOConfig
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.networks import build_network
+from keisei.policies.q_network import QNetwork
+
+__all__ = ["AgentPlan"]
+
+
+class AgentPlan(Settings):
+    """One agent: its network, its algorithm and its seed."""
+
+    model: ModelConfig
+    algorithm: Literal["dqn", "ppo"]
+    dqn: DQNConfig
+    ppo: PPOConfig
+    seed: int
+    game: str
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """All but the seed: agents of one kind can be trained at once."""
+        return self.model_copy(update={"seed": 0}).model_dump_json()
+
+    def make_game(self) -> Game:
+        """Makes a game that unpacks positions."""
+        return make_game(self.game, batch=1, seed=0, first_game=0, **self.options)
+
+    def build(self, game: Game) -> DQN | PPO:
+        """Makes the agent's own network, optimiser and, for DQN, target network."""
+        network = build_network(self.model, game.spec, self.seed)
+        if self.algorithm == "ppo":
+            return PPO(network, game, self.ppo, self.seed, parts=1)
+        assert isinstance(network, QNetwork)
+        return DQN(network, game, self.dqn, self.seed, parts=1)

@@ -1,0 +1,104 @@
+"""Agents that are trained in one computation.
+
+Each agent brings its own rows, and a stacked network (``policies.stacked_network``) meets each row with the weights of
+its agent. The loss is the sum of all agents' losses, so the gradient of an agent is that of its own loss. It is scaled
+by its own norm, and Adam moves each weight by itself. So a stacked step is what the agents would do one after the
+other, up to the rounding of sums. No bit of an agent depends on another: if one fails, its rows are filled with an
+empty game, so that no shape changes, and its weights stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from keisei.errors import LearningError
+from keisei.games.contract import BoolArray, ByteArray, Game, IntArray
+from keisei.learners.agent_units import Alone, Outcome, failure_of, one_by_one
+from keisei.learners.dqn import DQN
+from keisei.learners.ppo import PPO
+from keisei.learners.stacked_adam import StackedAdam
+from keisei.policies.finite import blame_observations
+from keisei.policies.networks import ActorCritic
+from keisei.policies.stacked_network import share_memory
+
+__all__ = ["StackedUnit", "empty_rows", "every_action"]
+
+logger = logging.getLogger(__name__)
+OneLearner = TypeVar("OneLearner", DQN, PPO)
+
+
+class StackedUnit(ABC, Generic[OneLearner]):
+    """Trains agents with equal networks and settings at once.
+
+    The learners of the agents stay whole: their weights and the moments of their optimisers lie in the memory of the
+    stack, so each of them may go on alone.
+    """
+
+    def __init__(
+        self, agents: Sequence[int], learners: Sequence[OneLearner], network: ActorCritic, game: Game
+    ) -> None:
+        """``network`` is a stacked network of so many members. It takes over the weights of the learners."""
+        self.agents = tuple(agents)
+        self.learners: tuple[OneLearner, ...] = tuple(learners)
+        self.network = network
+        self._game = game
+        weights = share_memory(network, [learner.network for learner in learners])
+        self._adam = StackedAdam(weights, [learner.optimizer for learner in learners])
+
+    def learn(self, views: Mapping[int, Any], progress: float) -> dict[int, Outcome]:
+        """Trains each agent on its own view."""
+        self._adam.gather()
+        failures: dict[int, str] = {}
+        try:
+            numbers = self._learn_at_once(views, progress, failures)
+        except Exception as error:  # nobody knows whose fault it is: each of them tries alone
+            logger.info("agents %s cannot learn at once, so each learns alone", self.agents, exc_info=error)
+            self._adam.scatter()
+            left = [Alone(agent, self._learner(agent)) for agent in self.agents if agent not in failures]
+            return {**failures, **one_by_one(left, views, progress)}
+        self._adam.scatter()
+        return {agent: failures.get(agent) or numbers[agent] for agent in self.agents}
+
+    def rebind(self) -> None:
+        """Takes over the optimisers again after their states were restored."""
+        self._adam.bind()
+
+    @abstractmethod
+    def _learn_at_once(
+        self, views: Mapping[int, Any], progress: float, failures: dict[int, str]
+    ) -> Mapping[int, Mapping[str, float]]:
+        """Trains all agents, notes those that fail, and gives the numbers of each."""
+
+    def _learner(self, agent: int) -> OneLearner:
+        return self.learners[self.agents.index(agent)]
+
+    def _blamed(self, agent: int, loss: float, packed: ByteArray) -> str:
+        """Says why the loss of an agent is not finite. Blames the game first: its observations."""
+        try:
+            blame_observations(self._game.spec, self._game.unpack(packed)[0])
+        except Exception as error:
+            return failure_of(agent, error)
+        return failure_of(
+            agent,
+            LearningError(
+                f"the loss is {loss}: training has diverged. Go back to a checkpoint and lower the agent's learning "
+                f"rate"
+            ),
+        )
+
+
+def every_action(legal: BoolArray) -> IntArray:
+    """[n, num_actions]: lists every action that is legal, and -1 for the others. A list as long as the most legal
+    actions of any row would let agents change each other's rounding."""
+    return np.where(legal, np.arange(legal.shape[1], dtype=np.int32), np.int32(-1))
+
+
+def empty_rows(game: Game, count: int) -> tuple[ByteArray, IntArray]:
+    """Gives the first position of a game and a legal action, so many times: rows that teach nothing."""
+    packed: ByteArray = game.pack()[:1].repeat(count, axis=0)
+    return packed, np.full(count, np.flatnonzero(game.legal()[0])[0], np.int32)

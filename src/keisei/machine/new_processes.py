@@ -1,0 +1,68 @@
+"""New processes: they start fast, do not run the program again, and end with their parent."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import forkserver
+from multiprocessing.connection import wait
+
+__all__ = ["end_with_parent", "main_left_out", "own_fork_server"]
+
+_FORK_SERVERS: dict[tuple[int, tuple[str, ...]], forkserver.ForkServer] = {}
+"""Fork servers by process id and imports. A process that was forked itself needs its own server."""
+
+
+@contextmanager
+def own_fork_server(preload: Sequence[str]) -> Iterator[None]:
+    """Starts a process by our own fork server, which has imported these modules. Other code may have started the
+    program's shared server without them. Every process would then import torch for two seconds."""
+    key = (os.getpid(), tuple(preload))
+    if key not in _FORK_SERVERS:
+        server = forkserver.ForkServer()
+        server.set_forkserver_preload(list(preload))
+        _FORK_SERVERS[key] = server
+    shared = forkserver.connect_to_new_process
+    forkserver.connect_to_new_process = _FORK_SERVERS[key].connect_to_new_process
+    try:
+        yield
+    finally:
+        forkserver.connect_to_new_process = shared
+
+
+@contextmanager
+def main_left_out() -> Iterator[None]:
+    """Starts a process that does not import the program's main module again. Processes need nothing from it, and
+    the import may take seconds at each restart. Without a ``__main__`` guard, it would also run the program again in
+    every process."""
+    main = sys.modules["__main__"]
+    kept = {name: getattr(main, name) for name in ("__spec__", "__file__") if hasattr(main, name)}
+    for name in kept:
+        setattr(main, name, None)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(main, name, value)
+
+
+def end_with_parent() -> None:
+    """Ends this process when its parent ends, even in the middle of a step or after kill -9."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
