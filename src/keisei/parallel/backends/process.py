@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from keisei.games.contract import Array
-from keisei.machine.start_method import StartMethod, chosen_start_method
+from keisei.machine.cores import usable_cores
+from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.piped import Pipe, wait_for
+from keisei.parallel.config import ParallelConfig
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
 from keisei.parallel.worker.self_play_worker import Manager
@@ -31,6 +33,8 @@ JOIN_SECONDS = 5.0
 
 
 class ProcessHandle:
+    is_queued = False
+
     def __init__(self, process: Any, connection: Connection, control: Array) -> None:
         self._process = process
         self._pipe = Pipe(connection)
@@ -99,12 +103,13 @@ class ProcessHandle:
 
 class ProcessBackend:
     name = "process"
+    repeated = 0
 
     def __init__(
-        self, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+        self, arena: Arena, weights: WeightReader | None = None, config: ParallelConfig | None = None
     ) -> None:
         self._arena, self._weights = arena, weights
-        method = chosen_start_method(start_method)
+        method = chosen_start_method("auto" if config is None else config.start_method)
         self._context: Any = multiprocessing.get_context(method)
         self._forks = method == "forkserver"
 
@@ -130,6 +135,12 @@ class ProcessBackend:
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         wait_for(handles, timeout)
+
+    def places(self) -> int:
+        return usable_cores()
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 _FORK_SERVERS: dict[int, forkserver.ForkServer] = {}
