@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from keisei.cli.wording import counted
 from keisei.parallel.backends.cluster.simulation import (
     GPU_LEARN_SECONDS,
     Assumptions,
@@ -126,7 +127,7 @@ def _verdict(forecasts: Sequence[Forecast]) -> str:
     if bent is None:
         return "More nodes help all the way."
     return (
-        f"It bends at {bent.nodes} node{'s' * (bent.nodes > 1)} ({bent.workers} workers, {bent.slabs_per_second:,.0f} slabs/s, "
+        f"It bends at {counted(bent.nodes, 'node')} ({bent.workers} workers, {bent.slabs_per_second:,.0f} slabs/s, "
         f"{bent.bytes_per_second / 1e9:.2f} GB/s): the {forecasts[-1].limit} is the limit beyond."
     )
 
