@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from games_for_tests import RELAY, digests, manager_of, nudge, pids_of, sequences_of, until
+import torch
+from games_for_tests import RELAY, TROUBLED, digests, manager_of, nudge, pids_of, sequences_of, until
 from ray_for_tests import a_cluster, actor_processes, ray_manager
+from typer.testing import CliRunner
 
-from keisei.errors import ConfigError
-from keisei.parallel import ParallelManager
+from keisei.cli.main import app
+from keisei.errors import ClusterError, ConfigError, WorkerStartError
 from keisei.parallel.backends import make_backend
 from keisei.parallel.backends.check import check_backend
+from keisei.parallel.backends.cluster.connection import Connection, import_ray
+from keisei.parallel.tables import TableSnapshot
 from keisei.proving.same_experience import VerifySettings, verify
 
 MODEL = {"hidden_dim": 16}
@@ -72,24 +78,16 @@ def test_streams_have_no_gap_and_take_new_weights() -> None:
 
 
 def test_a_snapshot_goes_on_elsewhere() -> None:
-    """Played by actors, then inline, then by actors: nobody can tell."""
-    expected = digests(manager_of(backend="inline", model=MODEL), rounds=3)
-    found = []
-    snapshots: Any = ()
+    with manager_of(backend="inline", model=MODEL) as alone:
+        expected = [alone.collect_experiences().digest() for _ in range(3)]
+    found, snapshots = [], list[TableSnapshot]()
     for backend in ("ray", "inline", "ray"):
-        manager = manager_of(backend=backend, model=MODEL, first_version=len(found) + 1)
-        for _ in found:
-            nudge(manager)
-        manager.synchronizer.publish(manager.model) if found else None
-        with _started(manager, snapshots):
+        manager = manager_of(backend=backend, model=MODEL)
+        manager.start_workers(snapshots)
+        with manager:
             found.append(manager.collect_experiences().digest())
             snapshots = manager.snapshot()
-    assert found[0] == expected[0]
-
-
-def _started(manager: ParallelManager, snapshots: Any) -> ParallelManager:
-    manager.start_workers(snapshots)
-    return manager
+    assert found == expected
 
 
 def test_an_actor_that_is_killed_is_replaced_and_nothing_changes() -> None:
@@ -119,3 +117,36 @@ def test_a_stopped_actor_is_found_by_its_heartbeat() -> None:
 def test_central_inference_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="inference = central asks the learner's machine in every step"):
         ray_manager(model=MODEL, inference="central")
+
+
+def test_resources_that_no_node_has() -> None:
+    with pytest.raises(ClusterError, match=r"a worker takes 1 CPU and 1 GPU .* no node .* has that: .*1 CPU"):
+        ray_manager(worker_gpus=1.0).start_workers()
+
+
+def test_a_game_that_a_node_cannot_start() -> None:
+    options = {"only_starts_in": os.getpid()}
+    with pytest.raises(WorkerStartError, match=r"this game starts in one process alone .*on node") as caught:
+        ray_manager(TROUBLED, options=options, num_workers=1).start_workers()
+    assert "Traceback" in str(caught.value.__cause__)
+
+
+def test_a_game_that_a_node_cannot_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "game_of_this_machine.py").write_text("from keisei.games.tictactoe import TicTacToe\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(WorkerStartError, match=r"game_of_this_machine.*on node"):
+        ray_manager("game_of_this_machine:TicTacToe", num_workers=1).start_workers()
+
+
+def test_a_connection_of_the_program_stays_open(cluster: Any) -> None:
+    Connection(cluster.address, 1).close()
+    assert import_ray().is_initialized()
+
+
+def test_the_doctor_looks_at_every_node(cluster: Any) -> None:
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["doctor", "--ray", cluster.address])
+    assert result.exit_code == 0, result.output
+    assert f"torch {torch.__version__.partition('+')[0]}" in result.output
+    assert "3 CPU, 0 GPU" in result.output
+    assert re.search(r"clock [+-]0\.\d\d s", result.output)
+    assert "All is there." in result.output
