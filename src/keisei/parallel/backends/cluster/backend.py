@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 
-from keisei.errors import ConfigError
+from keisei.errors import ClusterError, ConfigError
 from keisei.machine.cores import usable_cores
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.cluster.actor import actor_class
@@ -45,7 +45,6 @@ class RayBackend:
         _refuse_main(plan)
         cluster = self._connected()
         ray = cluster.connection.ray
-        demand_places(alive_nodes(ray), self._demand)
         options = {"num_cpus": self._config.worker_cpus, "num_gpus": self._config.worker_gpus}
         actor = actor_class(ray).options(**options).remote()
         return RayHandle(
@@ -89,6 +88,11 @@ class RayBackend:
             workers = usable_cores() if config.num_workers == "auto" else config.num_workers
             cpus = max(usable_cores(), math.ceil(workers * config.worker_cpus))
             connection = Connection(config.address, cpus)
+            try:
+                demand_places(alive_nodes(connection.ray), self._demand)
+            except ClusterError:
+                connection.close()
+                raise
             supplies = Supplies(connection.ray, self._weights, self._arena.shelf)
             self._cluster = _Cluster(connection, supplies, Late(connection.ray))
         return self._cluster

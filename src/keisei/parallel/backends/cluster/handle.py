@@ -114,7 +114,9 @@ class RayHandle:
         self._alive = True
         self._reason = ""
         self.killed_from_outside = False
-        self._greeting: Greeting | None = None
+        self._node = "of the cluster"
+        self.process_id: int | None = None
+        """Its process, if it is one of this machine."""
         self._opening: Any = actor.greet.remote()
         self._pulse: Any = None
         self._pulse_at = 0.0
@@ -185,14 +187,6 @@ class RayHandle:
         if not self._alive:
             return self._reason
         return f"{self._stage.value} with {self._place}" if self.is_queued else self._stage.value
-
-    @property
-    def process_id(self) -> int | None:
-        """Its process, if it is one of this machine."""
-        greeting = self._greeting
-        return (
-            greeting.process_id if greeting is not None and greeting.machine == machine_identity() else None
-        )
 
     # What the backend asks.
 
@@ -266,7 +260,9 @@ class RayHandle:
         if not self._alive:
             return
         if isinstance(answer, Greeting):
-            self._greeting, self._stage = answer, _Stage.BEGINNING
+            self._node, self._stage = answer.node, _Stage.BEGINNING
+            if answer.machine == machine_identity():
+                self.process_id = answer.process_id
             conflict = version_conflict(versions(), answer.versions)
             if conflict:
                 self._fail(Failed(f"node {answer.node} has other versions: {conflict}; install the same", ""))
@@ -387,10 +383,6 @@ class RayHandle:
         with suppress(Exception):  # it is dead already, or the cluster is gone
             self._ray.kill(self._actor)
         self._actor = None
-
-    @property
-    def _node(self) -> str:
-        return "of the cluster" if self._greeting is None else self._greeting.node
 
 
 def _named(order: Order, state: bytes) -> set[int]:
