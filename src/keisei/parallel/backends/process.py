@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
 
 from keisei.games.contract import Array
 from keisei.machine.cores import usable_cores
+from keisei.machine.processes import is_stopped
 from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
@@ -53,12 +53,7 @@ class ProcessHandle:
 
     @property
     def is_suspended(self) -> bool:
-        """Linux shows the state of a process: it is T if a signal has stopped it."""
-        try:
-            state = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()[0]
-        except (OSError, IndexError):
-            return False
-        return state in ("T", "t")
+        return is_stopped(self.process_id)
 
     def is_alive(self) -> bool:
         return bool(self._process.is_alive())

@@ -6,8 +6,6 @@ slab that was ordered. So a lost actor, or one that is thought to be lost, can d
 
 from __future__ import annotations
 
-import logging
-import os
 import re
 import time
 from collections import deque
@@ -18,6 +16,7 @@ from enum import Enum
 from typing import Any
 
 from keisei.experience.slab import SlabRecord
+from keisei.machine.processes import is_stopped, is_there
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.cluster.actor import PULSE
 from keisei.parallel.backends.cluster.greeting import Greeting, machine_identity, version_conflict, versions
@@ -38,8 +37,6 @@ from keisei.parallel.messages import (
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.worker.members import split_members
 from keisei.parallel.worker.self_play_worker import Manager
-
-logger = logging.getLogger(__name__)
 
 IN_FLIGHT = 2
 """Calls of one actor at a time. In rounds it is one, since the manager sends one order; otherwise the second keeps the
@@ -89,8 +86,6 @@ class Late:
 
 class RayHandle:
     """One actor. Messages are in the order of the orders."""
-
-    is_suspended = False
 
     def __init__(
         self,
@@ -168,7 +163,7 @@ class RayHandle:
     def join(self, timeout: float) -> bool:
         """Waits until the process is gone, if it is on this machine."""
         deadline = time.monotonic() + timeout
-        while not self._alive and self.process_id is not None and _exists(self.process_id):
+        while not self._alive and self.process_id is not None and is_there(self.process_id):
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.01)
@@ -177,6 +172,10 @@ class RayHandle:
     @property
     def steps(self) -> int:
         return int(self._control[0])
+
+    @property
+    def is_suspended(self) -> bool:
+        return is_stopped(self.process_id)
 
     @property
     def is_queued(self) -> bool:
@@ -402,13 +401,3 @@ def _in_short(error: Exception | None) -> str:
     text = str(error)
     found = re.search(r"The actor is dead because[^.\n]*|No module named[^\n]*|[A-Za-z]*Error: [^\n]*", text)
     return found[0] if found else " ".join(text.split())[:200]
-
-
-def _exists(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
