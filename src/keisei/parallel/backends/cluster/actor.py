@@ -4,6 +4,7 @@ runs before it loads torch."""
 from __future__ import annotations
 
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from keisei.parallel.backends.cluster.greeting import Greeting
@@ -25,8 +26,7 @@ class PlayingActor:
         self._worker: RemoteWorker | None = None
 
     def greet(self) -> Greeting:
-        import ray
-
+        ray: Any = import_module("ray")
         return Greeting.of_this_process(ray.util.get_node_ip_address())
 
     def begin(self, briefing: Briefing) -> Played | None:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +83,11 @@ def import_ray() -> Any:
     tokens_were_set = "RAY_AUTH_MODE" in os.environ
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
-        import ray
+        ray: Any = import_module("ray")
     except ImportError as error:
         raise ConfigError(f"parallel.backend = ray needs Ray, which is not installed: {INSTALL}") from error
     if not tokens_were_set:
-        from ray._raylet import Config
-
-        Config.initialize("")  # Ray may have been imported before, and reads its settings once
+        ray._raylet.Config.initialize("")  # Ray may have been imported before, and reads its settings once
     return ray
 
 

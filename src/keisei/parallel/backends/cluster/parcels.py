@@ -4,7 +4,7 @@ played."""
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from keisei.parallel.messages import Failed, encode_reply
 from keisei.parallel.weights.shelf import PlaceKind
 from keisei.parallel.weights.weight_codec import Compression, WeightLayout
 
-NOTHING = np.zeros(0, np.uint8)
 FASTEST = 1
 """The level of zlib. Higher levels take much longer and save little."""
 
@@ -55,7 +54,7 @@ class Played:
     """A ``SlabRecord`` or ``Failed``."""
     steps: int
     """The steps that the actor has made so far."""
-    slab: ByteArray = NOTHING
+    slab: ByteArray = field(default_factory=lambda: np.zeros(0, np.uint8))
     state: bytes = b""
     compressed: bool = False
 
@@ -70,4 +69,4 @@ class Played:
 
     def unload(self, slab: Slab) -> None:
         """Copies the slab to its place in the manager's arena."""
-        slab.load(zlib.decompress(self.slab) if self.compressed else self.slab)
+        slab.load(zlib.decompress(self.slab.data) if self.compressed else self.slab.data)
