@@ -19,6 +19,7 @@ from keisei.cli.main import app
 from keisei.errors import ClusterError, ConfigError, WorkerStartError
 from keisei.parallel.backends import make_backend
 from keisei.parallel.backends.check import check_backend
+from keisei.parallel.backends.cluster import backend as backend_module
 from keisei.parallel.backends.cluster.connection import Connection, import_ray
 from keisei.parallel.tables import TableSnapshot
 from keisei.proving.same_experience import VerifySettings, verify
@@ -120,7 +121,7 @@ def test_central_inference_is_refused_at_once() -> None:
 
 
 def test_resources_that_no_node_has() -> None:
-    with pytest.raises(ClusterError, match=r"a worker takes 1 CPU and 1 GPU .* no node .* has that: .*1 CPU"):
+    with pytest.raises(ClusterError, match=r"a worker takes 1 CPU and 1 GPU .* no node .* has that: .*3 CPU"):
         ray_manager(worker_gpus=1.0).start_workers()
 
 
@@ -134,6 +135,7 @@ def test_a_game_that_a_node_cannot_start() -> None:
 def test_a_game_that_a_node_cannot_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "game_of_this_machine.py").write_text("from keisei.games.tictactoe import TicTacToe\n")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(backend_module, "Path", lambda _: Path("/nowhere"))
     with pytest.raises(WorkerStartError, match=r"game_of_this_machine.*on node"):
         ray_manager("game_of_this_machine:TicTacToe", num_workers=1).start_workers()
 

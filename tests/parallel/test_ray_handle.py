@@ -100,7 +100,7 @@ class Bench:
             central=False,
         )  # fmt: skip
         self.handle = RayHandle(
-            self.ray, FakeActor(self.ray), plan, Briefing(plan.model_dump_json(), size, None, None, False),
+            self.ray, FakeActor(self.ray), plan, Briefing(plan.model_dump_json(), size, None, None, False, ()),
             self.arena, Supplies(self.ray, None, None), self, self.late, 1.0, "1 CPU",  # type: ignore[arg-type]
         )  # fmt: skip
 
@@ -118,6 +118,7 @@ class Bench:
     def close(self) -> None:
         """Gives the memory back, though pytest still holds the bench."""
         self.arena.close()
+        self.late.refs.clear()  # an error in there holds the frames that it went through
         del self.handle
 
     def await_message(self) -> Any:

@@ -3,7 +3,10 @@ runs before it loads torch."""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +37,7 @@ class PlayingActor:
         from keisei.parallel.backends.cluster.parcels import Played
         from keisei.parallel.backends.cluster.remote_worker import RemoteWorker
 
+        _import_from(briefing.paths)
         try:
             self._worker = RemoteWorker(briefing)
         except Exception as error:
@@ -54,6 +58,12 @@ class PlayingActor:
         """A heartbeat: gives the number of steps, after a pause."""
         time.sleep(seconds)
         return 0 if self._worker is None else self._worker.steps
+
+
+def _import_from(paths: Sequence[str]) -> None:
+    """Also imports from where the manager's process does, as far as this machine has these folders. So games beside the
+    program are found on its own machine, and on others that share its disk."""
+    sys.path += [path for path in paths if path not in sys.path and os.path.isdir(path)]
 
 
 def actor_class(ray: Any) -> Any:

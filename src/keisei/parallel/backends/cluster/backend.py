@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from keisei.errors import ClusterError, ConfigError
 from keisei.machine.cores import usable_cores
@@ -105,6 +107,7 @@ class RayBackend:
             None if weights is None else (weights.layout, weights.compression),
             None if shelf is None else shelf.kinds,
             self._config.compress_slabs,
+            tuple(str(Path(entry or ".").resolve()) for entry in sys.path),
         )
 
 

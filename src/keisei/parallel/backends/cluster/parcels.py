@@ -31,6 +31,8 @@ class Briefing:
     shelf: tuple[PlaceKind, ...] | None
     compress: bool
     """Whether slabs are compressed on their way."""
+    paths: tuple[str, ...]
+    """Where the manager's process imports from."""
 
 
 @dataclass(frozen=True, slots=True)
