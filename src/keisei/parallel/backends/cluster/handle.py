@@ -267,7 +267,6 @@ class RayHandle:
                 self._fail(Failed(f"node {answer.node} has other versions: {conflict}; install the same", ""))
                 return
             self._opening = self._actor.begin.remote(self._briefing)
-            self._beat()
         elif isinstance(answer, Played):
             failed = decode_reply(answer.reply)
             assert isinstance(failed, Failed)
@@ -275,6 +274,7 @@ class RayHandle:
         else:
             self._opening, self._stage = None, _Stage.READY
             self._messages.append(encode_reply(Ready()))
+            self._beat()  # not before: while torch is loaded, nothing else runs in its process
 
     def _settle(self, call: _Call) -> None:
         try:
