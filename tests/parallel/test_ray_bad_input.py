@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from keisei.cli.main import app
 from keisei.errors import ClusterError, ConfigError
+from keisei.games.tictactoe import TicTacToe
 from keisei.parallel.backends.cluster import connection
 from keisei.parallel.backends.cluster.connection import Connection, check_token_file, import_ray
 
@@ -96,6 +97,7 @@ def test_a_token_that_others_can_read_is_refused(
         check_token_file()
 
 
-def test_a_game_of_the_main_program_is_refused() -> None:
+def test_a_game_of_the_main_program_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "Game", TicTacToe, raising=False)
     with pytest.raises(ConfigError, match="defined in the program's main module"):
         ray_manager("__main__:Game").start_workers()

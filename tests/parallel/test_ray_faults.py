@@ -18,6 +18,7 @@ from ray_for_tests import SLOW_FOR_ONE, a_cluster, actor_processes, play_until, 
 from keisei.parallel import ParallelManager, parallel_manager
 from keisei.parallel.backends.cluster import handle as handle_module
 from keisei.parallel.workers import WorkerState
+from keisei.training.api import train
 
 NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
@@ -113,36 +114,24 @@ def test_a_slow_node_does_not_hold_up_a_stream(cluster: Any, node: Any, tmp_path
         marker.with_suffix(".over").touch()
 
 
-TRAIN = """
-import sys
-from keisei.training.api import train
-run = train("tictactoe-ppo", overrides=sys.argv[2:], root=sys.argv[1])
-print("digest", run.digest)
-"""
-
-
 def test_a_driver_that_dies_is_resumed(cluster: Any, tmp_path: Path) -> None:
-    """The run is trained by a process of its own, which is killed after its first checkpoint."""
-    steps = ["run.steps=6000", "evaluation.every=0", "evaluation.opponents=[]", "run.checkpoint_every=1"]
-    small = ["parallel.tables=2", "parallel.games=16", "parallel.horizon=16"]
-    on_ray = ["parallel.backend=ray", f"parallel.address={cluster.address}", "parallel.num_workers=1"]
-
-    def command(root: str, *settings: str) -> list[str]:
-        return [sys.executable, "-c", TRAIN, str(tmp_path / root), *steps, *small, *settings]
-
-    expected = subprocess.run(command("here", "parallel.backend=inline"), capture_output=True, text=True)
-    assert expected.returncode == 0, expected.stderr
-    driver = subprocess.Popen(command("there", *on_ray), stdout=subprocess.DEVNULL)
+    """The run is trained by a process of its own, which is killed after its first checkpoints."""
+    settings = [
+        "run.steps=6000", "run.checkpoint_every=1", "evaluation.every=0", "evaluation.opponents=[]",
+        "parallel.tables=2", "parallel.games=16", "parallel.horizon=16", "parallel.num_workers=1",
+    ]  # fmt: skip
+    on_ray = [*settings, "parallel.backend=ray", f"parallel.address={cluster.address}"]
+    program = "import sys, keisei; keisei.train('tictactoe-ppo', root=sys.argv[1], overrides=sys.argv[2:])"
+    driver = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "there"), *on_ray])
+    expected = train("tictactoe-ppo", root=tmp_path, overrides=[*settings, "parallel.backend=inline"])
     saved = tmp_path / "there" / "tictactoe-ppo" / "checkpoints" / "update-000000002"
     try:
-        assert until(saved.exists, 60)
+        assert until(saved.exists, 90)
     finally:
         driver.kill()
         driver.wait()
     assert until(lambda: not actor_processes()), "actors end with their driver"
-    resumed = subprocess.run(command("there", *on_ray), capture_output=True, text=True)
-    assert resumed.returncode == 0, resumed.stderr
-    assert resumed.stdout.splitlines()[-1] == expected.stdout.splitlines()[-1]
+    assert train("tictactoe-ppo", root=tmp_path / "there", overrides=on_ray).digest == expected.digest
 
 
 def test_a_cluster_of_our_own_ends_with_its_driver() -> None:
