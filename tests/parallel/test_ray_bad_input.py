@@ -53,7 +53,7 @@ def test_a_wrong_address_is_an_error_at_once(address: str, told: str) -> None:
 
 def test_no_cluster_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
-    with pytest.raises(ClusterError, match=r"no Ray cluster answers at 127\.0\.0\.1:1"):
+    with pytest.raises(ClusterError, match=r"no Ray cluster answers at [\d.]+:1\."):
         Connection("auto", 1)
 
 

@@ -36,6 +36,8 @@ class _Shared:
     users: int = 0
     ours: bool = True
     """False if the program had connected before; it then stays open."""
+    printer: Any = None
+    """What printed Ray's messages before."""
 
 
 _SHARED: list[_Shared] = []
@@ -72,7 +74,7 @@ class Connection:
                 return
             _SHARED.clear()
             if shared.ours:
-                _shut_down(self.ray)
+                _shut_down(self.ray, shared)
 
 
 def import_ray() -> Any:
@@ -102,12 +104,25 @@ def _open(ray: Any, address: str, cpus: int) -> _Shared:
         else:
             check_token_file()
             ray.init(_reachable(address), **quiet)
-    return _Shared(address)
+    return _Shared(address, printer=_silence(ray, _say_nothing))
 
 
-def _shut_down(ray: Any) -> None:
+def _shut_down(ray: Any, shared: _Shared) -> None:
     with _signals_kept():
         ray.shutdown()
+    _silence(ray, shared.printer)
+
+
+def _silence(ray: Any, printer: Any) -> Any:
+    """Replaces what prints Ray's messages about dead processes in the middle of ours. The manager tells of them. Gives
+    what was there before."""
+    worker = ray._private.worker
+    before, worker.print_to_stdstream = worker.print_to_stdstream, printer
+    return before
+
+
+def _say_nothing(*_: Any, **__: Any) -> None:
+    pass
 
 
 def _provide_token() -> None:
@@ -186,7 +201,7 @@ def _ray_errors(address: str) -> Iterator[None]:
     """Turns Ray's errors while it connects into ours."""
     try:
         yield
-    except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError, import_ray().exceptions.RayError) as error:
         text = " ".join(str(error).split())
         raise ClusterError(f"{_advice(text, address)}: {text}") from error
 
@@ -194,12 +209,10 @@ def _ray_errors(address: str) -> Iterator[None]:
 def _advice(text: str, address: str) -> str:
     if "Version mismatch" in text:
         return f"the cluster at {address} has other versions; install the same Python and Ray everywhere"
-    if "oken" in text:
-        return (
-            f"the cluster at {address} asks for a token: copy ~/.ray/auth_token from its head node (chmod 600), or set "
-            f"RAY_AUTH_MODE=disabled if it has none"
-        )
-    return f"this process cannot connect to the Ray cluster at {address}"
+    return (
+        f"the Ray cluster at {address} does not let this process in. If it has a token, copy ~/.ray/auth_token from "
+        f"its head node (chmod 600); if it has none, set RAY_AUTH_MODE=disabled"
+    )
 
 
 @contextmanager

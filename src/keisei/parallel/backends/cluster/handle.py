@@ -109,7 +109,8 @@ class RayHandle:
         self._alive = True
         self._reason = ""
         self.killed_from_outside = False
-        self._node = "of the cluster"
+        self._node = ""
+        """The address of its node, once it is known."""
         self.process_id: int | None = None
         """Its process, if it is one of this machine."""
         self._opening: Any = actor.greet.remote()
@@ -358,7 +359,7 @@ class RayHandle:
 
     def _fail(self, failed: Failed) -> None:
         """Tells the manager why the actor ends."""
-        reason = f"{failed.reason} (on node {self._node})"
+        reason = f"{failed.reason} (on {f'node {self._node}' if self._node else 'a node of the cluster'})"
         self._messages.append(encode_reply(Failed(reason, failed.traceback)))
         self._end(reason)
 
@@ -399,5 +400,7 @@ def _is_of(record: SlabRecord, order: Order) -> bool:
 def _in_short(error: Exception | None) -> str:
     """Gives the sentence of Ray's long messages that says why."""
     text = str(error)
-    found = re.search(r"The actor is dead because[^.\n]*|No module named[^\n]*|[A-Za-z]*Error: [^\n]*", text)
+    if "No module named" in text or "failed to import on the worker" in text:
+        return "keisei cannot be imported there; install it on every node"
+    found = re.search(r"The actor is dead because[^.\n]*|[A-Za-z]*Error: [^\n]*", text)
     return found[0] if found else " ".join(text.split())[:200]
