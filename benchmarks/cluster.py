@@ -8,7 +8,6 @@ no processor, and the simulation (``keisei simulate``) has to forecast how fast 
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from keisei.machine.cores import usable_cores
 from keisei.parallel import ParallelManager
 from keisei.parallel.backends.cluster.actor import PULSE, actor_class
 from keisei.parallel.backends.cluster.backend import PULSE_SECONDS
-from keisei.parallel.backends.cluster.connection import Connection, import_ray
+from keisei.parallel.backends.cluster.connection import import_ray
 from keisei.parallel.backends.cluster.handle import RayHandle
 from keisei.parallel.backends.cluster.simulation import Assumptions, forecast
 from keisei.training.presets import load_preset
@@ -232,12 +231,12 @@ def _beat(actor: Any) -> Any:
 def _scaling(nodes: int, seconds: float) -> Scaling:
     """Measures slabs per second with so many nodes of one worker each, and forecasts them."""
     cost = DriverTime()
-    with _nodes(nodes), _timed(cost):
+    with _nodes(nodes) as address, _timed(cost):
         manager = ParallelManager(
             {"game": "benchmarks.slow_game:SlowGame", "options": {"step_seconds": SLOW_STEP}},
             None,
             {
-                "backend": "ray", "num_workers": nodes, "tables": 2 * nodes, "games": SLOW_GAMES,
+                "backend": "ray", "address": address, "num_workers": nodes, "tables": 2 * nodes, "games": SLOW_GAMES,
                 "horizon": SLOW_HORIZON,
             },
         )  # fmt: skip
@@ -258,9 +257,9 @@ def _scaling(nodes: int, seconds: float) -> Scaling:
 
 
 @contextmanager
-def _nodes(count: int) -> Iterator[None]:
-    """Starts a cluster of several nodes on this machine, and connects to it."""
-    ray = import_ray()
+def _nodes(count: int) -> Iterator[str]:
+    """Starts a cluster of several nodes on this machine, and gives its address. No worker plays on its head."""
+    import_ray()
     from ray.cluster_utils import Cluster
 
     usual = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
@@ -268,15 +267,9 @@ def _nodes(count: int) -> Iterator[None]:
     try:
         for _ in range(count):
             cluster.add_node(**usual)
-        connection = Connection(cluster.address, 1)
-        try:
-            yield
-        finally:
-            connection.close()
+        yield cluster.address
     finally:
         cluster.shutdown()
-        os.environ.pop("RAY_ADDRESS", None)
-        assert not ray.is_initialized()
 
 
 def _show(report: ClusterReport, console: Console) -> None:

@@ -35,12 +35,12 @@ class Assumptions:
     tables: int = 0
     """Tables of the run; 0 takes two for each worker."""
     slab_transitions: int = 4096
-    slab_seconds: float = 0.6
+    slab_seconds: float = 0.4
     """How long a worker plays one slab."""
     spread: float = 0.1
     """How much that varies, as a share: slabs take between 1 - spread and 1 + spread of it."""
-    slab_bytes: int = 600_000
-    state_bytes: int = 40_000
+    slab_bytes: int = 430_000
+    state_bytes: int = 17_000
     driver_seconds: float = 0.002
     """What one slab takes of the driver's thread: the call, the check, the copy into the arena."""
     beat_seconds: float = 0.0003
@@ -49,7 +49,7 @@ class Assumptions:
     """How long a call takes beside play and transport."""
     link: float = 1.25e9
     """Bytes per second of the learner's network link. 1.25e9 are 10 Gbit/s."""
-    weights_bytes: int = 500_000
+    weights_bytes: int = 50_000
     learn_seconds: float = 2e-5
     """How long the learner takes for each transition, on all its cores. See ``GPU_LEARN_SECONDS``."""
     mode: Literal["sync", "async"] = "sync"
