@@ -16,6 +16,7 @@
     │   ├── NoWorkersError           all workers are stopped, paused, failed or quarantined
     │   ├── TableFailedError         a table fails under two workers; has its seed and place
     │   ├── CollectTimeoutError      no progress for too long; nothing that was collected is lost
+    │   ├── ClusterError             a cluster cannot be reached, or does not have what workers need
     │   └── WorkerTraceback          the traceback of a worker's error, as the cause of the errors above
     ├── LearningError            training has diverged
     ├── CheckpointError          a checkpoint is damaged, or does not fit what it is loaded into
@@ -105,6 +106,10 @@ class TableFailedError(ParallelError):
 
 class CollectTimeoutError(ParallelError, TimeoutError):
     """The workers made no progress for too long. What was collected so far comes with the next call."""
+
+
+class ClusterError(ParallelError):
+    """A cluster of machines cannot be reached, does not fit this process, or lacks what workers need."""
 
 
 class WorkerTraceback(ParallelError):  # noqa: N818  (a part of an error)

@@ -9,12 +9,12 @@ import pytest
 from games_for_tests import BACKENDS, digests, manager_of
 
 from keisei.errors import ConfigError, ContractError
-from keisei.machine.start_method import StartMethod
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends import known_backends, make_backend, register_backend, registry
 from keisei.parallel.backends.check import check_backend
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.inline import InlineBackend
+from keisei.parallel.config import ParallelConfig
 from keisei.parallel.messages import Failed, Question, decode_reply
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
@@ -35,6 +35,7 @@ class Tampered:
     """A backend of threads whose handles go through a test's hands."""
 
     name = "tampered"
+    repeated = 0
 
     def __init__(self, tamper: Callable[[Any], None], arena: Arena) -> None:
         self._threads = make_backend("thread", arena)
@@ -47,6 +48,12 @@ class Tampered:
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         self._threads.wait(handles, timeout)
+
+    def places(self) -> int:
+        return self._threads.places()
+
+    def close(self) -> None:
+        self._threads.close()
 
 
 def loses_messages(handle: Any) -> None:
@@ -139,9 +146,9 @@ class Counting(InlineBackend):
     starts = 0
 
     def __init__(
-        self, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+        self, arena: Arena, weights: WeightReader | None = None, config: ParallelConfig | None = None
     ) -> None:
-        super().__init__(arena, weights, start_method)
+        super().__init__(arena, weights, config)
         type(self).starts = 0
 
     def start(self, plan: WorkerPlan, manager: Manager) -> Any:

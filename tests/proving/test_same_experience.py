@@ -117,7 +117,7 @@ def test_killed_and_stopped_workers_leave_no_trace() -> None:
 
 def test_hidden_randomness_is_found_after_kills(hidden_dice: str) -> None:
     report = verify(replace(SMALL, game=hidden_dice, kills=1))
-    assert report.differences["disturbed with 2"] == 1
+    assert report.differences["process, disturbed with 2"] == 1
 
 
 def test_the_first_difference_is_named() -> None:

@@ -79,7 +79,7 @@ def test_parts_do_not_depend_on_the_cores_and_threads_are_at_most_as_many(cores:
 def test_what_stays_idle_is_told_with_the_way_to_use_it(
     tables: int, workers: int, busy: str, better: int
 ) -> None:
-    told = config_of(parallel={"tables": tables, "num_workers": workers}).idle_hands()
+    told = config_of(parallel={"tables": tables, "num_workers": workers}).idle_hands(workers)
     assert f"{tables} tables keep {workers} workers busy for {busy}" in told
     assert f"parallel.tables={better} would use them all" in told
     assert f"{better * 64 * 64:,} decisions" in told
@@ -87,7 +87,7 @@ def test_what_stays_idle_is_told_with_the_way_to_use_it(
 
 @pytest.mark.parametrize(("tables", "workers"), [(4, 2), (4, 4), (4, 1), (63, 2)])
 def test_where_little_is_idle_nothing_is_told(tables: int, workers: int) -> None:
-    assert config_of(parallel={"tables": tables, "num_workers": workers}).idle_hands() == ""
+    assert config_of(parallel={"tables": tables, "num_workers": workers}).idle_hands(workers) == ""
 
 
 def test_a_run_has_one_seed_and_other_mistakes_are_told_beside_it() -> None:

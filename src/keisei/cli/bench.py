@@ -170,6 +170,21 @@ def league(
 
 
 @app.command()
+def ray(
+    rounds: Annotated[int, typer.Option(min=1, help="Pairs of turns; medians are shown.")] = 5,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts, at least.")] = 4.0,
+    preset: Annotated[
+        str, typer.Option(help="The preset with game, network and tables.")
+    ] = "shogi-quickstart",
+    as_json: Json = False,
+) -> None:
+    """Measure what a Ray cluster costs beside processes, and check the forecasts of `keisei simulate`."""
+    measured = _benchmark("cluster")
+    settings = measured.Settings(rounds=rounds, seconds=seconds, preset=preset)
+    measured.run(settings, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def learning(
     preset: Annotated[list[str] | None, typer.Option(help="Only this preset; may be given again.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each preset, with seeds 0, 1 …")] = 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from importlib.util import find_spec
@@ -35,9 +35,16 @@ def doctor(
     quick: Annotated[
         bool, typer.Option("--quick", help="Do not load torch, so do not look for GPUs.")
     ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Examine a running Ray cluster instead: auto or host:port."),
+    ] = None,
 ) -> None:
     """Show what this machine has, what is missing, and how to get it."""
-    findings = list(examine(quick))
+    _report(list(examine(quick) if ray is None else examine_cluster(ray)))
+
+
+def _report(findings: Sequence[Finding]) -> None:
     table = Table("", "Part", "Found", box=None, pad_edge=False)
     for finding in findings:
         mark = Text("–", "yellow") if finding.remedy else Text("✓", "green")
@@ -63,6 +70,32 @@ def examine(quick: bool = False) -> Iterator[Finding]:
     yield _extra("ray", "ray", "several machines")
     yield _extra("open_spiel", "pyspiel", "OpenSpiel's games")
     yield _extra("wandb", "wandb", "curves on Weights & Biases")
+
+
+def examine_cluster(address: str) -> Iterator[Finding]:
+    """Asks every node of a Ray cluster."""
+    from keisei.parallel.backends.cluster.examination import SKEW_SECONDS, examine_nodes
+
+    for node in examine_nodes(address):
+        found = [
+            node.resources,
+            ", ".join(f"{name} {version}" for name, version in node.versions.items()),
+            f"{node.processor}, core {node.instruction_set}" if node.instruction_set else node.processor,
+            "" if node.clock is None else f"clock {node.clock:+.2f} s",
+        ]
+        remedies = [node.error]
+        if node.conflict:
+            remedies.append(f"install the same versions as here: {node.conflict}")
+        if node.instruction_set and node.instruction_set != node.instruction_set_here:
+            remedies.append(
+                "its processor differs from this one, so its results may differ in the last bits; leave the node out "
+                "if a run has to give the same bits again"
+            )
+        if node.clock is not None and abs(node.clock) > SKEW_SECONDS:
+            remedies.append("set its clock (chrony or ntpd); logs of nodes are hard to compare otherwise")
+        yield Finding(
+            f"node {node.address}", "; ".join(filter(None, found)), "; ".join(filter(None, remedies))
+        )
 
 
 def _cores() -> Finding:

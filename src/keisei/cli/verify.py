@@ -19,6 +19,7 @@ from rich.text import Text
 from keisei.cli.quiet import quiet_workers
 from keisei.errors import ConfigError
 from keisei.games.registry import DEFAULT_GAME
+from keisei.parallel.backends.registry import known_backends, runs_elsewhere
 
 if TYPE_CHECKING:
     from keisei.proving.disturbance import Toll
@@ -34,6 +35,10 @@ SHOWN_DIGITS = 16
 def verify(
     ctx: typer.Context,
     game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = DEFAULT_GAME,
+    backends: Annotated[
+        str, typer.Option(help="Which backends; the first is the reference. ray plays on a Ray cluster.")
+    ] = "inline,thread,process",
+    address: Annotated[str, typer.Option(help="The Ray cluster: local, auto or host:port.")] = "local",
     workers: Annotated[str, typer.Option(help="How many workers, run by run: 1,2,3,5.")] = "1,2,3",
     tables: Annotated[
         int | None, typer.Option(min=1, max=512, help="Tables of games. 5; 3 with --training.")
@@ -69,26 +74,29 @@ def verify(
     or trainer are killed.
     """
     ctx.with_resource(quiet_workers())
-    counts = _worker_counts(workers)
+    counts, places = _worker_counts(workers), _backends(backends)
     if training:
         _refuse(ctx, ("network", "stops", "central"), "with --training")
         if config is not None:
             _refuse(
                 ctx, ("game", "tables", "games", "seed", "league"), "with --config, whose settings are taken"
             )
-        settings = _training_config(config, game, tables or 3, games, seed, league)
-        same = _verify_training(settings, counts, rounds or 4, 4 if kills is None else kills, as_json)
+        settings = _training_config(config, game, tables or 3, games, seed, league, address)
+        same = _verify_training(settings, places, counts, rounds or 4, 4 if kills is None else kills, as_json)
     else:
         _refuse(ctx, ("config",), "without --training")
         if league and not network:
             raise ConfigError(
                 "--league keeps snapshots of a network, so it means nothing with --random; leave it out"
             )
+        if central and any(runs_elsewhere(name) for name in places):
+            raise ConfigError("--central serves no workers on other machines; leave it out, or ray")
         from keisei.proving.same_experience import VerifySettings
 
         collected = VerifySettings(
             game=game, tables=tables or 5, games=games, workers=counts, rounds=rounds or 20, seed=seed,
-            network=network, central=central, kills=kills or 0, stops=stops, league=league,
+            network=network, central=central, kills=kills or 0, stops=stops, league=league, backends=places,
+            address=address,
         )  # fmt: skip
         same = _verify_collection(collected, as_json)
     if not same:
@@ -102,6 +110,17 @@ def _worker_counts(text: str) -> tuple[int, ...]:
     if len(counts) < len(parts):
         raise ConfigError(f"--workers takes numbers from 1 to {MOST_WORKERS}, such as 1,2,3; got {text!r}")
     return counts
+
+
+def _backends(text: str) -> tuple[str, ...]:
+    """What ``--backends`` says: names with commas between them."""
+    names = tuple(part.strip() for part in text.split(","))
+    unknown = [name for name in names if name not in known_backends()]
+    if unknown:
+        raise ConfigError(
+            f"--backends takes names such as {','.join(known_backends())}; there is no {unknown[0]!r}"
+        )
+    return names
 
 
 def _refuse(ctx: typer.Context, options: Iterable[str], when: str) -> None:
@@ -124,23 +143,32 @@ def _verify_collection(settings: VerifySettings, as_json: bool) -> bool:
 
 
 def _training_config(
-    target: str | None, game: str, tables: int, games: int, seed: int, league: bool
+    target: str | None, game: str, tables: int, games: int, seed: int, league: bool, address: str
 ) -> TrainConfig:
     from keisei.proving.same_weights import small_config
     from keisei.training.presets import find_source
 
     if target is None:
-        return small_config(game, tables, games, seed, league)
-    return find_source(target, Path("runs")).config()
+        config = small_config(game, tables, games, seed, league)
+    else:
+        config = find_source(target, Path("runs")).config()
+    return config.model_copy(update={"parallel": config.parallel.model_copy(update={"address": address})})
 
 
 def _verify_training(
-    config: TrainConfig, workers: tuple[int, ...], updates: int, kills: int, as_json: bool
+    config: TrainConfig,
+    backends: tuple[str, ...],
+    workers: tuple[int, ...],
+    updates: int,
+    kills: int,
+    as_json: bool,
 ) -> bool:
     from keisei.proving.same_weights import verify_training
 
     with _progress() as observe:
-        report = verify_training(config, workers=workers, updates=updates, kills=kills, observe=observe)
+        report = verify_training(
+            config, backends=backends, workers=workers, updates=updates, kills=kills, observe=observe
+        )
     if as_json:
         typer.echo(json.dumps(_training_as_json(report), indent=2))
     else:
@@ -183,7 +211,7 @@ def _print(report: VerifyReport) -> None:
 def _disturbance(run: Run, toll: Toll) -> str:
     """What happened to the workers of a run."""
     return (
-        f"{run.name}: in processes, of which {toll.kills} were killed and {toll.stops} stopped, "
+        f"{run.name}: {toll.kills} workers were killed and {toll.stops} stopped, "
         f"{toll.heirs} of them just after they took over a table; {run.restarts} restarts"
     )
 

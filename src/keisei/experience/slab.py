@@ -88,7 +88,7 @@ class Slab:
         """Gives all that was written, for a file."""
         return b"".join(self.written())
 
-    def load(self, content: bytes) -> None:
+    def load(self, content: bytes | memoryview) -> None:
         """Takes back what ``content`` gave. Whoever reads it from a file checks it first."""
         rest = memoryview(content)
         for field, column in self.columns():

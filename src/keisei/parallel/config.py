@@ -12,7 +12,7 @@ from keisei.games import Game, GameSpec, make_game
 from keisei.games.registry import DEFAULT_GAME, takes_option
 from keisei.machine.cores import usable_cores
 from keisei.machine.start_method import StartMethod
-from keisei.parallel.backends.registry import known_backends
+from keisei.parallel.backends.registry import known_backends, runs_elsewhere
 from keisei.policies.seating import Seating
 
 MAX_WORKERS = 512
@@ -21,6 +21,10 @@ MAX_TABLES = 4096
 PLACEMENT = frozenset(
     {
         "backend",
+        "address",
+        "worker_cpus",
+        "worker_gpus",
+        "compress_slabs",
         "num_workers",
         "queue_maxsize",
         "timeout",
@@ -133,9 +137,20 @@ class ParallelConfig(Settings):
     """Settings of single tables, by the number of the table."""
 
     backend: str = "process"
-    """Where workers run: inline (in this very thread), thread, process, or a backend of your own."""
+    """Where workers run: inline (in this very thread), thread, process, ray (several machines), or a backend of your
+    own."""
+    address: str = "local"
+    """The Ray cluster: ``local`` starts one on this machine for this run, ``auto`` finds the one that runs here, and
+    ``host:port`` names one. Other backends do not use it."""
+    worker_cpus: Annotated[float, Field(gt=0)] = 1.0
+    """Processors that Ray reserves for a worker."""
+    worker_gpus: Annotated[float, Field(ge=0)] = 0.0
+    """Graphics cards that Ray reserves for a worker, or a share of one, such as 0.25."""
+    compress_slabs: bool = False
+    """Compress slabs on their way from a Ray worker, without loss. It pays on networks below 1 Gbit/s."""
     num_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] | Literal["auto"] = "auto"
-    """How many workers play. ``auto`` takes one for each core. The number changes no result."""
+    """How many workers play. ``auto`` takes one for each core, with Ray for each core of the cluster. The number
+    changes no result."""
     queue_maxsize: Annotated[int, Field(ge=1, le=4096)] = 4
     """Slabs of each table: how far it may be ahead of the learner. A table with a full queue waits."""
     timeout: Annotated[float, Field(gt=0)] = 30.0
@@ -168,6 +183,11 @@ class ParallelConfig(Settings):
     def _consistent(self) -> ParallelConfig:
         if self.max_workers is not None and self.max_workers < self.min_workers:
             raise ValueError(f"max_workers = {self.max_workers} is below min_workers = {self.min_workers}")
+        if self.inference == "central" and runs_elsewhere(self.backend):
+            raise ValueError(
+                f"inference = central asks the learner's machine in every step, and workers of backend = "
+                f"{self.backend} may run on others; take inference = worker"
+            )
         return self
 
     @property

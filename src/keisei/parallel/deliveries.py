@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from keisei.experience.collected import CollectedSlab, Experiences, Lease, LentSlab
 from keisei.experience.memory import SharedBlock
@@ -25,9 +25,8 @@ class Drops:
     """Transitions whose weights were too old (``max_policy_lag``)."""
     corrupted: int = 0
     """Slabs whose checksum was wrong. They were played again."""
-
-    def copy(self) -> Drops:
-        return replace(self)
+    repeated: int = 0
+    """Slabs that arrived a second time. The second one was ignored."""
 
 
 class Deliveries:

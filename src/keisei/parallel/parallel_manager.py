@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,7 @@ from keisei.experience.collected import Experiences, Lease, LentSlab
 from keisei.experience.schema import bytes_per_transition
 from keisei.games.registry import portable_name
 from keisei.parallel.arena import Arena, ArenaSize
+from keisei.parallel.backends.registry import runs_elsewhere
 from keisei.parallel.communication import START_SECONDS
 from keisei.parallel.config import MAX_WORKERS, EnvConfig, ParallelConfig
 from keisei.parallel.document_names import read_settings
@@ -44,6 +46,8 @@ from keisei.policies.networks import ActorCritic, build_network
 logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 2.0
+GROW_SECONDS = 5.0
+"""Seconds between two looks for machines that have joined."""
 
 
 class _Phase(Enum):
@@ -106,6 +110,7 @@ class ParallelManager:
         self._since_reset = 0
         self._started_at = 0.0
         self._policy_lag = 0.0
+        self._grow_at = 0.0
 
     def _build_model(self, model: ActorCritic | None) -> ActorCritic | None:
         if model is not None and self.model_config is None:
@@ -161,10 +166,32 @@ class ParallelManager:
         self._phase = _Phase.RUNNING
         self._started_at = time.monotonic()
         try:
-            self._add(self.config.workers)
+            self._add(self._first_workers())
         except BaseException:
             self.stop_workers()
             raise
+
+    @property
+    def _follows_cluster(self) -> bool:
+        """True if the number of workers follows from the machines that there are."""
+        return self.config.num_workers == "auto" and runs_elsewhere(self.config.backend)
+
+    def _first_workers(self) -> int:
+        if not self._follows_cluster:
+            return self.config.workers
+        return max(1, min(len(self.tables), self._parts.backend.places()))
+
+    def _grow(self) -> None:
+        """Starts workers on machines that have joined, without waiting for them. More workers than tables would have
+        nothing to do."""
+        if not self._follows_cluster or time.monotonic() < self._grow_at:
+            return
+        self._grow_at = time.monotonic() + GROW_SECONDS
+        present = [worker for worker in self.workers if worker.state not in GONE]
+        most = min(len(self.tables), self._parts.backend.places(), MAX_WORKERS)
+        for worker in self._fresh(max(0, most - len(present))):
+            self.communicator.start(worker)
+            logger.info("worker %d is added: the cluster has grown", worker.number)
 
     def stop_workers(self) -> None:
         """Ends all workers. Those that do not end by themselves are killed. Calling it again does nothing."""
@@ -215,27 +242,37 @@ class ParallelManager:
             self.supervisor.hand_on_tables(worker, still_writes=not ended)
 
     def _add(self, count: int) -> list[int]:
-        added = [worker for worker in self.workers if worker.state is WorkerState.STOPPED][:count]
-        most = len(self.workers) + count - len(added)
-        if most > MAX_WORKERS:
-            raise ParallelError(f"a manager has room for {MAX_WORKERS} workers, and this makes {most}")
-        while len(added) < count:
-            added.append(Worker(len(self.workers)))
-            self.communicator.workers.append(added[-1])
-        for worker in added:
-            worker.revive()
-            self.communicator.start(worker)
+        added = self._fresh(count)
         try:
+            for worker in added:
+                self.communicator.start(worker)
             self._await_ready(added)
         except BaseException:
             self._end(added)
             raise
         return [worker.number for worker in added]
 
+    def _fresh(self, count: int) -> list[Worker]:
+        """Gives workers that can be started: first those that were removed, then new ones."""
+        fresh = [worker for worker in self.workers if worker.state is WorkerState.STOPPED][:count]
+        most = len(self.workers) + count - len(fresh)
+        if most > MAX_WORKERS:
+            raise ParallelError(f"a manager has room for {MAX_WORKERS} workers, and this makes {most}")
+        while len(fresh) < count:
+            fresh.append(Worker(len(self.workers)))
+            self.communicator.workers.append(fresh[-1])
+        for worker in fresh:
+            worker.revive()
+        return fresh
+
     def _await_ready(self, workers: list[Worker]) -> None:
+        """Waits until all workers are ready, except those for which there is no place yet: they come later."""
         patience = max(self.config.timeout, START_SECONDS)
         deadline = time.monotonic() + patience
-        while any(worker.state is WorkerState.STARTING for worker in workers):
+        while starting := [worker for worker in workers if worker.state is WorkerState.STARTING]:
+            if all(worker.is_queued for worker in starting) and self._places_are_taken():
+                logger.warning("%d workers wait for a place to run", len(starting))
+                return
             self.supervisor.pump(POLL_SECONDS)
             broken = next((w for w in workers if w.failures or w.state is WorkerState.QUARANTINED), None)
             if broken is not None:
@@ -243,7 +280,19 @@ class ParallelManager:
                     f"worker {broken.number} could not be started: {broken.last_error}"
                 ) from WorkerTraceback.of(broken.last_traceback)
             if time.monotonic() > deadline:
-                raise WorkerStartError(f"workers were not ready after {patience:g} s; raise parallel.timeout")
+                raise WorkerStartError(self._why_not_ready(starting, patience))
+
+    def _places_are_taken(self) -> bool:
+        playing = sum(worker.can_play for worker in self.workers)
+        return playing > 0 and playing >= self._parts.backend.places()
+
+    def _why_not_ready(self, starting: list[Worker], patience: float) -> str:
+        handle = starting[0].handle
+        if handle is not None and handle.is_queued:
+            return (
+                f"worker {starting[0].number} found no place to run in {patience:g} s: {handle.exit_reason}"
+            )
+        return f"workers were not ready after {patience:g} s; raise parallel.timeout"
 
     # Weights.
 
@@ -333,7 +382,7 @@ class ParallelManager:
             transitions=deliveries.transitions,
             transitions_per_second=deliveries.transitions / seconds if seconds > 0 else 0.0,
             restarts=sum(worker.restarts for worker in workers),
-            drops=deliveries.drops.copy(),
+            drops=replace(deliveries.drops, repeated=self._parts.backend.repeated),
             last_error=errors[-1] if errors else "",
         )
 
@@ -370,6 +419,7 @@ class ParallelManager:
         self._parts.deliveries.release()
         if self.config.worker_reset_interval and self._since_reset >= self.config.worker_reset_interval:
             self.reset_workers()
+        self._grow()
         began = time.monotonic()
         patience = self.config.timeout if timeout is None else timeout
         experiences = self._collect(target_steps, patience)

@@ -9,6 +9,7 @@ from keisei.experience.schema import SlabShape
 from keisei.games.contract import Game
 from keisei.parallel.arena import Arena, ArenaSize, demand_memory
 from keisei.parallel.backends import make_backend
+from keisei.parallel.backends.contract import Backend
 from keisei.parallel.communication import WorkerCommunicator
 from keisei.parallel.config import ParallelConfig
 from keisei.parallel.dealer import Dealer
@@ -35,6 +36,7 @@ class PlayParts:
     arena: Arena
     stock: Stock
     tables: list[Table]
+    backend: Backend
     communicator: WorkerCommunicator
     deliveries: Deliveries
     inference: CentralInference | None
@@ -72,9 +74,7 @@ class PlayParts:
         deliveries = Deliveries(
             arena, stock, verify=config.verify_checksums, hand_out_copies=not config.use_shared_memory
         )
-        backend = make_backend(
-            config.backend, arena, None if weights is None else weights.reader(), config.start_method
-        )
+        backend = make_backend(config.backend, arena, None if weights is None else weights.reader(), config)
         communicator = WorkerCommunicator(
             backend,
             manager,
@@ -95,7 +95,9 @@ class PlayParts:
         lineups = None
         if shelf is not None and plan.league is not None and plan.model is not None:
             lineups = Lineups(tables, arena, shelf, plan.league, plan.model)
-        return cls(arena, stock, tables, communicator, deliveries, inference, supervisor, collector, lineups)
+        return cls(
+            arena, stock, tables, backend, communicator, deliveries, inference, supervisor, collector, lineups
+        )
 
     def queue_info(self) -> dict[str, int]:
         return queue_info(self.tables, self.stock, self.deliveries)
@@ -111,6 +113,7 @@ class PlayParts:
 
     def close(self) -> None:
         self.deliveries.forget()
+        self.backend.close()
         self.arena.close()
 
 

@@ -177,7 +177,10 @@ class Collector:
         return steps + sum(worker.totals.restarts + worker.totals.slabs for worker in self._workers)
 
     def _stuck(self, patience: float) -> str:
-        states = ", ".join(f"{worker.number} {worker.state.value}" for worker in self._workers)
+        states = ", ".join(
+            f"{worker.number} {'waiting for a place' if worker.is_queued else worker.state.value}"
+            for worker in self._workers
+        )
         return (
             f"no worker made a step for {patience:g} s (workers: {states}). Raise parallel.timeout if a step may take "
             f"that long; what has been collected comes with the next call"

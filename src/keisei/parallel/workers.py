@@ -102,6 +102,11 @@ class Worker:
         return self.handle is not None and self.is_ready and self.state is WorkerState.RUNNING
 
     @property
+    def is_queued(self) -> bool:
+        """True if it waits for a place to run."""
+        return self.handle is not None and self.handle.is_queued
+
+    @property
     def room(self) -> int:
         """How many orders it can be sent now. The limit keeps its pipe from filling up."""
         return MAX_IN_FLIGHT - len(self.orders)
@@ -205,6 +210,8 @@ class Worker:
         if self.handle is None:
             return 0.0
         steps, now = self.handle.steps, time.monotonic()
+        if self.handle.is_queued:
+            self.started_at = now
         if not self.is_ready:
             return now - self.started_at
         if steps != self._steps_seen or not self.orders or self.asks:

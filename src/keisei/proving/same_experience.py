@@ -1,7 +1,7 @@
 """Is the experience the same, bit for bit, with any backend, any number of workers, and any failures?
 
-``verify`` plays the same rounds inline, in threads and in processes, and compares. ``Reference`` plays single slabs
-again, for a run whose order is not known in advance.
+``verify`` plays the same rounds inline, in threads, in processes or on a cluster, and compares. ``Reference`` plays
+single slabs again, for a run whose order is not known in advance.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from keisei.errors import ConfigError
 from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.slab import SlabRecord
 from keisei.games.randomness import keyed_word
 from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.torch_threads import torch_threads
+from keisei.parallel.backends.registry import runs_elsewhere
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.messages import Order, OrderKind, Start
 from keisei.parallel.parallel_manager import ParallelManager
@@ -35,8 +38,10 @@ from keisei.training.league.assembly import Assembly, assemble
 from keisei.training.league.opponents import OpponentManager
 from keisei.training.league.settings import LeagueSettings, MemberSettings
 
-Backend = Literal["inline", "thread", "process"]
-BACKENDS: tuple[Backend, ...] = ("inline", "thread", "process")
+BACKENDS = ("inline", "thread", "process")
+"""The backends that every machine has."""
+KILLABLE = ("process", "ray")
+"""The backends whose workers are processes, which can be killed."""
 
 SLAB_STEPS = 32
 """Steps of a slab: some 50 ms with a small network, so workers make progress between two kills."""
@@ -44,6 +49,8 @@ KILL_EVERY = 0.05
 STOP_SHARE = 0.25
 HANG_SECONDS = 0.2
 """Seconds after which a stopped worker counts as hung. A step takes a hundredth of it, also on a busy machine."""
+HANG_SECONDS_ELSEWHERE = 5.0
+"""The same for workers that tell of their steps by heartbeats."""
 KEPT_VERSIONS = 8
 QUICK_LEAGUE = LeagueSettings(
     window=2,
@@ -63,6 +70,10 @@ class VerifySettings:
     tables: int = 5
     games: int = 16
     """Games of each table."""
+    backends: tuple[str, ...] = BACKENDS
+    """The backends to compare. The first one is the reference; the crew changes in the last one."""
+    address: str = "local"
+    """The Ray cluster, if one of the backends is ``ray``."""
     workers: tuple[int, ...] = (1, 2, 3)
     """The numbers of workers to compare."""
     rounds: int = 20
@@ -72,16 +83,17 @@ class VerifySettings:
     central: bool = False
     """Use one inference in the manager's process for all workers."""
     kills: int = 0
-    """The number of workers to kill in one more run."""
+    """The number of workers to kill in one more run of each backend that has processes."""
     stops: bool = False
     """Stop (SIGSTOP) some of them instead of killing them."""
     league: bool = False
     """Let the learner meet a league, which gets a snapshot after each round."""
     hidden_dim: int = 64
 
-    def manager(self, backend: Backend, workers: int, **changes: Any) -> ParallelManager:
+    def manager(self, backend: str, workers: int, **changes: Any) -> ParallelManager:
         config = ParallelConfig(
             backend=backend,
+            address=self.address,
             num_workers=workers,
             tables=self.tables,
             games=self.games,
@@ -138,7 +150,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """All runs. The first one, inline and undisturbed, is the reference."""
+    """All runs. The first one is undisturbed, and the reference."""
 
     runs: tuple[Run, ...]
 
@@ -159,28 +171,28 @@ Observer = Callable[[str, int, int], None]
 
 def verify(settings: VerifySettings, observe: Observer = lambda name, done, total: None) -> VerifyReport:
     """Plays the same rounds with each number of workers in each backend, and once more while workers come and go.
-    With kills, the disturbed run comes first, since its number of rounds is not known in advance; the others then
+    With kills, the disturbed runs come first, since their number of rounds is not known in advance; the others then
     play as many."""
-    rounds, disturbed = settings.rounds, None
+    rounds, disturbed = settings.rounds, list[Run]()
     with torch_threads(1):
         if settings.kills:
             disturbed = _play_disturbed(settings, observe)
-            rounds = len(disturbed.digests)
+            rounds = len(disturbed[0].digests)
         runs = [
             _play(settings, backend, workers, rounds, observe)
-            for backend in BACKENDS
+            for backend in settings.backends
             for workers in settings.workers
         ]
         runs.append(_play_with_changing_crew(settings, rounds, observe))
-    return VerifyReport((*runs, disturbed) if disturbed is not None else tuple(runs))
+    return VerifyReport((*runs, *disturbed))
 
 
-def _rehearsal(settings: VerifySettings, backend: Backend, workers: int, **changes: Any) -> _Rehearsal:
+def _rehearsal(settings: VerifySettings, backend: str, workers: int, **changes: Any) -> _Rehearsal:
     manager, league = settings.manager(backend, workers, **changes), settings.assemble_league()
     return _Rehearsal(manager, settings.seed, None if league is None else league.open(manager))
 
 
-def _play(settings: VerifySettings, backend: Backend, workers: int, rounds: int, observe: Observer) -> Run:
+def _play(settings: VerifySettings, backend: str, workers: int, rounds: int, observe: Observer) -> Run:
     rehearsal = _rehearsal(settings, backend, workers)
     name = f"{backend}, {workers}"
     with rehearsal.manager:
@@ -192,10 +204,10 @@ def _play(settings: VerifySettings, backend: Backend, workers: int, rounds: int,
 
 
 def _play_with_changing_crew(settings: VerifySettings, rounds: int, observe: Observer) -> Run:
-    """Plays in processes. A worker is added after a third of the rounds, and the first one is removed after two
-    thirds."""
+    """Plays in the last backend. A worker is added after a third of the rounds, and the first one is removed after
+    two thirds."""
     name = "crew changes"
-    rehearsal = _rehearsal(settings, "process", 2)
+    rehearsal = _rehearsal(settings, settings.backends[-1], 2)
     manager = rehearsal.manager
     with manager:
         for done in range(rounds):
@@ -209,25 +221,65 @@ def _play_with_changing_crew(settings: VerifySettings, rounds: int, observe: Obs
     return rehearsal.result(name, "2, 3, 2")
 
 
-def _play_disturbed(settings: VerifySettings, observe: Observer) -> Run:
-    """Plays in processes until all kills are done and all workers have recovered."""
-    name, workers = "disturbed", max(settings.workers)
-    rehearsal = _rehearsal(settings, "process", workers, hang_timeout=HANG_SECONDS)
-    manager = rehearsal.manager
-    disturber = Disturber(
-        manager.workers,
-        manager.tables,
-        every=KILL_EVERY,
-        stop_share=STOP_SHARE if settings.stops else 0.0,
-        limit=settings.kills,
-        seed=settings.seed,
-    )
-    with manager, disturber:
-        while len(rehearsal.digests) < settings.rounds or not disturber.at_rest:
-            rehearsal.round()
-            observe(name, min(disturber.toll.strikes, settings.kills), settings.kills)
-        restarts = manager.get_status().restarts
-    return rehearsal.result(name, str(workers), disturber.toll, restarts)
+def _play_disturbed(settings: VerifySettings, observe: Observer) -> list[Run]:
+    """Plays until all kills are done and all workers have recovered, in each backend that has processes. The backends
+    take turns, so that they play equally many rounds."""
+    killable = [backend for backend in settings.backends if backend in KILLABLE]
+    if not killable:
+        raise ConfigError(
+            f"only workers in processes can be killed: take one of the backends {', '.join(KILLABLE)}"
+        )
+    with ExitStack() as stack:
+        runs = [stack.enter_context(_Disturbed(settings, backend)) for backend in killable]
+        while any(run.goes_on for run in runs):
+            for run in runs:
+                run.round(observe)
+        return [run.result() for run in runs]
+
+
+class _Disturbed(AbstractContextManager["_Disturbed"]):
+    """One run whose workers are killed."""
+
+    def __init__(self, settings: VerifySettings, backend: str) -> None:
+        self._settings, self._backend, self._workers = settings, backend, max(settings.workers)
+        self._name = f"{backend}, disturbed"
+        patience = HANG_SECONDS_ELSEWHERE if runs_elsewhere(backend) else HANG_SECONDS
+        self._rehearsal = _rehearsal(settings, backend, self._workers, hang_timeout=patience)
+        manager = self._rehearsal.manager
+        self._disturber = Disturber(
+            manager.workers,
+            manager.tables,
+            every=KILL_EVERY,
+            stop_share=STOP_SHARE if settings.stops else 0.0,
+            limit=settings.kills,
+            seed=settings.seed,
+        )
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _Disturbed:
+        manager = self._stack.enter_context(self._rehearsal.manager)
+        handles = [worker.handle for worker in manager.workers if worker.handle is not None]
+        if all(handle.process_id is None for handle in handles):
+            self._stack.close()
+            raise ConfigError("no worker runs on this machine, so none can be killed; verify without --kills")
+        self._stack.enter_context(self._disturber)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    @property
+    def goes_on(self) -> bool:
+        return len(self._rehearsal.digests) < self._settings.rounds or not self._disturber.at_rest
+
+    def round(self, observe: Observer) -> None:
+        self._rehearsal.round()
+        kills = self._settings.kills
+        observe(self._name, min(self._disturber.toll.strikes, kills), kills)
+
+    def result(self) -> Run:
+        restarts = self._rehearsal.manager.get_status().restarts
+        return self._rehearsal.result(self._name, str(self._workers), self._disturber.toll, restarts)
 
 
 class _Rehearsal:

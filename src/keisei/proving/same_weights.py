@@ -26,7 +26,7 @@ from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.model_config import ModelConfig
 from keisei.proving.disturbance import Disturber
-from keisei.proving.same_experience import BACKENDS, QUICK_LEAGUE, Backend, Observer
+from keisei.proving.same_experience import BACKENDS, QUICK_LEAGUE, Observer
 from keisei.runs.directory import RunDirectory
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
@@ -65,7 +65,7 @@ class TrainedRun:
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """All runs. The first one, inline and undisturbed, is the reference."""
+    """All runs. The first one is undisturbed, and the reference."""
 
     runs: tuple[TrainedRun, ...]
 
@@ -96,6 +96,7 @@ def small_config(
 def verify_training(
     config: TrainConfig,
     *,
+    backends: Sequence[str] = BACKENDS,
     workers: Sequence[int] = (1, 2, 3),
     updates: int = 4,
     kills: int = 4,
@@ -103,10 +104,11 @@ def verify_training(
 ) -> TrainingReport:
     """Trains for some updates in several ways: with each number of workers in each backend, and as many threads of
     the learner; with ``kills`` workers killed; while workers come and go; stopped after each update and resumed
-    with another number of workers; and with the trainer itself killed. ``observe`` is called after each update."""
+    with another number of workers; and with the trainer itself killed. The last backend is the one that is disturbed.
+    ``observe`` is called after each update."""
     with tempfile.TemporaryDirectory(prefix="keisei-verify-") as root:
-        ways = _Ways(_comparable(config, updates), tuple(workers), updates, Path(root), observe)
-        runs = [ways.undisturbed(backend, count) for backend in BACKENDS for count in workers]
+        ways = _Ways(_comparable(config, updates), backends[-1], tuple(workers), updates, Path(root), observe)
+        runs = [ways.undisturbed(backend, count) for backend in backends for count in workers]
         runs += [
             ways.with_workers_killed(kills),
             ways.with_changing_crew(),
@@ -151,15 +153,22 @@ class _Ways:
     """The ways to train. Each makes its own run below ``root``."""
 
     def __init__(
-        self, config: TrainConfig, workers: tuple[int, ...], updates: int, root: Path, observe: Observer
+        self,
+        config: TrainConfig,
+        backend: str,
+        workers: tuple[int, ...],
+        updates: int,
+        root: Path,
+        observe: Observer,
     ) -> None:
-        self._config, self._workers, self._updates, self._root = config, workers, updates, root
+        self._config, self._backend, self._workers = config, backend, workers
+        self._updates, self._root = updates, root
         self._observe = observe
         self._chance = random.Random(config.run.seed)
         self._training_seconds = 0.0
         """Seconds of the last undisturbed run; disturbances of the others come within this time."""
 
-    def undisturbed(self, backend: Backend, workers: int) -> TrainedRun:
+    def undisturbed(self, backend: str, workers: int) -> TrainedRun:
         title = f"{backend}, {workers}"
         run, config, began = self._begin(title, workers, backend)
         result = Trainer(run, config, [self._watching(title)]).train()
@@ -196,7 +205,7 @@ class _Ways:
         stops = 0
         while (result := self._train_an_update(run, config, name)).outcome == "interrupted":
             stops += 1
-            config = _placed(config, self._workers[stops % len(self._workers)], "process")
+            config = _placed(config, self._workers[stops % len(self._workers)], self._backend)
         return _summary(name, ", ".join(map(str, self._workers)), result, began, stops)
 
     def _train_an_update(self, run: RunDirectory, config: TrainConfig, name: str) -> TrainResult:
@@ -219,9 +228,9 @@ class _Ways:
         return _summary(name, str(workers), result, began, kills)
 
     def _begin(
-        self, name: str, workers: int, backend: Backend = "process"
+        self, name: str, workers: int, backend: str | None = None
     ) -> tuple[RunDirectory, TrainConfig, float]:
-        config = _placed(self._config, workers, backend)
+        config = _placed(self._config, workers, backend or self._backend)
         self._observe(name, 0, self._updates)
         directory = name.replace(", ", "-").replace(" ", "-")
         return RunDirectory.create(self._root, directory, config), config, time.monotonic()
@@ -230,7 +239,7 @@ class _Ways:
         return _Calling(lambda update: self._observe(name, update.counters.update, self._updates))
 
 
-def _placed(config: TrainConfig, workers: int, backend: Backend) -> TrainConfig:
+def _placed(config: TrainConfig, workers: int, backend: str) -> TrainConfig:
     """Gives the same experiment with this many workers, and as many threads of the learner."""
     parallel = config.parallel.model_copy(update={"backend": backend, "num_workers": workers})
     run = config.run.model_copy(update={"learner_threads": workers})

@@ -12,6 +12,7 @@ from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec
 from keisei.learners.parts import fitting_parts
 from keisei.machine.cores import usable_cores
+from keisei.parallel.backends.registry import runs_elsewhere
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.policies.model_config import ModelConfig
 from keisei.training.league.settings import LeagueSettings
@@ -160,16 +161,16 @@ class TrainConfig(Settings):
 
     def placed(self) -> TrainConfig:
         """The same settings, with this machine's numbers in place of ``auto``: one worker for each core, at most one
-        for each table. In asynchronous mode one core is left to the learner."""
-        cores, asked = usable_cores(), self.parallel.num_workers
-        hands = max(1, cores - 1) if self.asynchronous else cores
-        workers = min(self._tables, hands) if asked == "auto" else asked
-        free = max(1, cores - workers) if self.asynchronous else cores
-        threads = (
-            min(self.learner.useful_threads(), free)
-            if self.run.learner_threads == "auto"
-            else self.run.learner_threads
-        )
+        for each table. In asynchronous mode one core is left to the learner. Where workers run on other machines, their
+        number stays ``auto``, since only the cluster knows it."""
+        cores, workers = usable_cores(), self.parallel.num_workers
+        elsewhere = runs_elsewhere(self.parallel.backend)
+        if workers == "auto" and not elsewhere:
+            workers = min(self._tables, max(1, cores - 1) if self.asynchronous else cores)
+        beside = 0 if elsewhere or workers == "auto" else workers
+        free = max(1, cores - beside) if self.asynchronous else cores
+        useful = min(self.learner.useful_threads(), free)
+        threads = useful if self.run.learner_threads == "auto" else self.run.learner_threads
         return self.model_copy(
             update={
                 "parallel": self.parallel.model_copy(update={"num_workers": workers}),
@@ -177,9 +178,9 @@ class TrainConfig(Settings):
             }
         )
 
-    def idle_hands(self) -> str:
+    def idle_hands(self, workers: int) -> str:
         """A note if workers are idle for part of a round because of the number of tables; else empty."""
-        tables, workers = self._tables, self.parallel.workers
+        tables = self._tables
         rounds = -(-tables // workers)
         busy = tables / (workers * rounds)
         if self.asynchronous or busy > BUSY_ENOUGH:

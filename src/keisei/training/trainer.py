@@ -279,13 +279,13 @@ class Trainer:
         return "interrupted" if self._interruption.requested else outcome
 
     def _announce(self) -> Started:
-        config = self._placed
+        config, workers = self._placed, len(self.parts.manager.workers)
         started = Started(
             run=self.run.path,
             game=config.env.game,
             network=config.model.network,
             parameters=sum(weight.numel() for weight in self.network.parameters()),
-            workers=config.parallel.workers,
+            workers=workers,
             backend=config.parallel.backend,
             threads=int(config.run.learner_threads),
             steps=config.run.steps,
@@ -299,7 +299,7 @@ class Trainer:
         for note in self._notes:
             self._tell(note)
         self._write_logged()
-        if idle := config.idle_hands():
+        if idle := config.idle_hands(workers):
             self._tell(idle)
         return started
 

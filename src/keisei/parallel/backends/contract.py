@@ -51,6 +51,11 @@ class WorkerHandle(Protocol):
         ...
 
     @property
+    def is_queued(self) -> bool:
+        """True while the worker waits for a place to run, as long as that may take. It cannot hang before."""
+        ...
+
+    @property
     def exit_reason(self) -> str:
         """Why the worker is no longer alive, as far as the backend knows."""
         ...
@@ -65,10 +70,15 @@ class WorkerHandle(Protocol):
 
 
 class Backend(Protocol):
-    """Starts workers and waits for them. It is made with the arena, a reader of the weights, and the start method of
-    processes."""
+    """Starts workers and waits for them. It is made with the arena, a reader of the weights, and the settings."""
 
     name: str
+    repeated: int
+    """Slabs that were delivered a second time, and ignored."""
+
+    def places(self) -> int:
+        """Gives how many workers can run at once, as things are now."""
+        ...
 
     def start(self, plan: WorkerPlan, manager: Manager) -> WorkerHandle:
         """Starts a worker. ``manager`` answers inline workers directly; other workers ask by message."""
@@ -76,4 +86,8 @@ class Backend(Protocol):
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         """Returns when a message may have arrived or a worker may have died, or after the time-out."""
+        ...
+
+    def close(self) -> None:
+        """Frees what the backend holds. All its workers have ended. Calling it again does nothing."""
         ...

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from keisei.machine.start_method import StartMethod
 from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
+from keisei.parallel.config import ParallelConfig
 from keisei.parallel.messages import Failed, Order, OrderKind, Ready, Reply, encode_reply
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
@@ -22,6 +22,7 @@ class InlineHandle:
     process_id = None
     killed_from_outside = False
     is_suspended = False
+    is_queued = False
 
     def __init__(
         self, plan: WorkerPlan, arena: Arena, weights: WeightReader | None, manager: Manager
@@ -88,9 +89,10 @@ class InlineHandle:
 
 class InlineBackend:
     name = "inline"
+    repeated = 0
 
     def __init__(
-        self, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+        self, arena: Arena, weights: WeightReader | None = None, config: ParallelConfig | None = None
     ) -> None:
         self._arena, self._weights = arena, weights
 
@@ -99,3 +101,9 @@ class InlineBackend:
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         """Returns at once: nothing runs elsewhere, so there is nothing to wait for."""
+
+    def places(self) -> int:
+        return 1
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -7,15 +7,17 @@ import signal
 from collections.abc import Sequence
 from contextlib import nullcontext
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from keisei.games.contract import Array
+from keisei.machine.cores import usable_cores
 from keisei.machine.new_processes import main_left_out, own_fork_server
-from keisei.machine.start_method import StartMethod, chosen_start_method
+from keisei.machine.processes import is_stopped
+from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.piped import Pipe, wait_for
+from keisei.parallel.config import ParallelConfig
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
 from keisei.parallel.worker.self_play_worker import Manager
@@ -27,6 +29,8 @@ JOIN_SECONDS = 5.0
 
 
 class ProcessHandle:
+    is_queued = False
+
     def __init__(self, process: Any, connection: Connection, control: Array) -> None:
         self._process = process
         self._pipe = Pipe(connection)
@@ -45,12 +49,7 @@ class ProcessHandle:
 
     @property
     def is_suspended(self) -> bool:
-        """Linux shows the state of a process: it is T if a signal has stopped it."""
-        try:
-            state = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()[0]
-        except (OSError, IndexError):
-            return False
-        return state in ("T", "t")
+        return is_stopped(self.process_id)
 
     def is_alive(self) -> bool:
         return bool(self._process.is_alive())
@@ -95,12 +94,13 @@ class ProcessHandle:
 
 class ProcessBackend:
     name = "process"
+    repeated = 0
 
     def __init__(
-        self, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+        self, arena: Arena, weights: WeightReader | None = None, config: ParallelConfig | None = None
     ) -> None:
         self._arena, self._weights = arena, weights
-        method = chosen_start_method(start_method)
+        method = chosen_start_method("auto" if config is None else config.start_method)
         self._context: Any = multiprocessing.get_context(method)
         self._forks = method == "forkserver"
 
@@ -126,6 +126,12 @@ class ProcessBackend:
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         wait_for(handles, timeout)
+
+    def places(self) -> int:
+        return usable_cores()
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 def _names_main(plan: WorkerPlan) -> bool:

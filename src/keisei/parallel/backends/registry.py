@@ -3,32 +3,45 @@ use."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from keisei.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keisei.machine.start_method import StartMethod
     from keisei.parallel.arena import Arena
     from keisei.parallel.backends.contract import Backend
+    from keisei.parallel.config import ParallelConfig
     from keisei.parallel.weights.model_sync import WeightReader
 
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    target: str
+    """``module:Class``."""
+    elsewhere: bool = False
+    """True if workers may run on other machines."""
+
+
 _REGISTERED = {
-    "inline": "keisei.parallel.backends.inline:InlineBackend",
-    "thread": "keisei.parallel.backends.thread:ThreadBackend",
-    "process": "keisei.parallel.backends.process:ProcessBackend",
+    "inline": _Entry("keisei.parallel.backends.inline:InlineBackend"),
+    "thread": _Entry("keisei.parallel.backends.thread:ThreadBackend"),
+    "process": _Entry("keisei.parallel.backends.process:ProcessBackend"),
+    "ray": _Entry("keisei.parallel.backends.cluster.backend:RayBackend", elsewhere=True),
 }
 
 
-def register_backend(name: str, target: str) -> None:
+def register_backend(name: str, target: str, *, elsewhere: bool = False) -> None:
     """Registers a backend under a name for ``parallel.backend``. ``target`` is ``module:Class``. The class is called
-    with the arena, the reader of weights (or None) and the start method."""
+    with the arena, the reader of weights (or None) and the settings (``ParallelConfig``). ``elsewhere`` says that its
+    workers may run on other machines, where no central inference can serve them."""
     if not name.isidentifier() or target.count(":") != 1:
         raise ConfigError(
             f"a backend has a plain name and a target 'module:Class', got {name!r} and {target!r}"
         )
-    if _REGISTERED.setdefault(name, target) != target:
+    entry = _Entry(target, elsewhere)
+    if _REGISTERED.setdefault(name, entry) != entry:
         raise ConfigError(f"a backend named {name!r} is registered already; choose another name")
 
 
@@ -36,12 +49,17 @@ def known_backends() -> list[str]:
     return list(_REGISTERED)
 
 
+def runs_elsewhere(name: str) -> bool:
+    """Tells whether the workers of a backend may run on other machines."""
+    return name in _REGISTERED and _REGISTERED[name].elsewhere
+
+
 def make_backend(
-    name: str, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+    name: str, arena: Arena, weights: WeightReader | None = None, config: ParallelConfig | None = None
 ) -> Backend:
     """Makes the backend with this name. Its workers play in this arena."""
     if name not in _REGISTERED:
         raise ConfigError(f"there is no backend {name!r}; the backends are {', '.join(_REGISTERED)}")
-    module, _, attribute = _REGISTERED[name].partition(":")
-    backend: Backend = getattr(import_module(module), attribute)(arena, weights, start_method)
+    module, _, attribute = _REGISTERED[name].target.partition(":")
+    backend: Backend = getattr(import_module(module), attribute)(arena, weights, config)
     return backend

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from keisei.machine.start_method import StartMethod
+from keisei.machine.cores import usable_cores
 from keisei.machine.torch_threads import stay_on_one_thread
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.piped import Pipe, wait_for
+from keisei.parallel.config import ParallelConfig
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
 from keisei.parallel.worker.self_play_worker import Manager
@@ -22,6 +23,7 @@ class ThreadHandle:
     process_id = None
     killed_from_outside = False
     is_suspended = False
+    is_queued = False
 
     def __init__(self, plan: WorkerPlan, arena: Arena, weights: WeightReader | None) -> None:
         ours, theirs = multiprocessing.Pipe()
@@ -82,9 +84,10 @@ class ThreadHandle:
 
 class ThreadBackend:
     name = "thread"
+    repeated = 0
 
     def __init__(
-        self, arena: Arena, weights: WeightReader | None = None, start_method: StartMethod = "auto"
+        self, arena: Arena, weights: WeightReader | None = None, config: ParallelConfig | None = None
     ) -> None:
         self._arena, self._weights = arena, weights
 
@@ -93,3 +96,9 @@ class ThreadBackend:
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         wait_for(handles, timeout)
+
+    def places(self) -> int:
+        return usable_cores()
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -54,7 +54,9 @@ __all__ = [
     "CompressionReport",
     "ModelSynchronizer",
     "SyncStats",
+    "WeightCopy",
     "WeightReader",
+    "WeightsOfVersion",
     "compression_report",
     "decode",
     "decode_state",
@@ -65,6 +67,8 @@ SLOTS = 2
 PLAIN = PlaySettings()
 ATTEMPTS = 200
 """A reader gives up after this many attempts. It only happens if the writer publishes all the time."""
+
+T = TypeVar("T")
 
 
 class _Shared:
@@ -102,6 +106,15 @@ def _fence() -> None:
         pass
     with _FENCE:
         pass
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsOfVersion:
+    """The weights of one version as they are stored, on their way to another machine."""
+
+    version: int
+    settings: PlaySettings
+    content: ByteArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,16 +268,16 @@ class WeightReader:
 
     def __init__(self, block: SharedBlock, layout: WeightLayout, compression: Compression) -> None:
         self._block = block
-        self._layout = layout
+        self.layout = layout
         self._stored = layout.stored(compression)
-        self._compression = compression
+        self.compression = compression
         self._views: _Shared | None = None
         self.settings: PlaySettings = PLAIN
         """The settings of the weights that were read last."""
         self._models: WeakKeyDictionary[nn.Module, _FlatModel] = WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return WeightReader, (self._block, self._layout, self._compression)
+        return WeightReader, (self._block, self.layout, self.compression)
 
     @property
     def _shared(self) -> _Shared:
@@ -286,10 +299,24 @@ class WeightReader:
         were overwritten, the model may hold parts of two versions. Read again before you use it.
         """
         flat = self._flat_model(model)
+        taken, packed, self.settings = self._read(version, lambda slot: self._copy(slot, flat))
+        if packed is not None:
+            unpack(packed, flat.memory)
+        flat.hand_over()
+        return taken
+
+    def stored(self, version: int | None = None) -> WeightsOfVersion:
+        """Copies the newest weights, or those of one version, as they are stored."""
+        taken, content, settings = self._read(version, self._copy_stored)
+        return WeightsOfVersion(taken, settings, content)
+
+    def _read(self, version: int | None, copy: Callable[[int], T]) -> tuple[int, T, PlaySettings]:
+        """Copies the newest version, or one version. Gives the version, the copy and its settings."""
         for attempt in range(ATTEMPTS):
             wanted = self.version if version is None else version
-            if self._try(flat, wanted):
-                return wanted
+            found = self._try(wanted, copy)
+            if found is not None:
+                return wanted, *found
             if version is not None:
                 raise WeightsVersionError(self._gone(version))
             time.sleep(min(attempt, 20) * 1e-4)
@@ -298,30 +325,27 @@ class WeightReader:
             "publish less often, or ask for them right after they were published"
         )
 
-    def _try(self, flat: _FlatModel, version: int) -> bool:
-        """Copies a version. Gives False if it is not there, or was overwritten during the copy."""
+    def _try(self, version: int, copy: Callable[[int], T]) -> tuple[T, PlaySettings] | None:
+        """Copies a version. Gives None if it is not there, or was overwritten during the copy."""
         shared, slot = self._shared, version % SLOTS
         before = int(shared.sequence[slot])
         _fence()
         if before % 2 or int(shared.version[slot]) != version:
-            return False
-        packed = self._copy(slot, flat)
+            return None
+        copied = copy(slot)
         settings = PlaySettings(*shared.settings[slot].tolist())
         _fence()
-        if int(shared.sequence[slot]) != before:
-            return False
-        self.settings = settings
-        if packed is not None:
-            unpack(packed, flat.memory)
-        flat.hand_over()
-        return True
+        return (copied, settings) if int(shared.sequence[slot]) == before else None
+
+    def _copy_stored(self, slot: int) -> ByteArray:
+        return self._shared.slots[slot][: max(int(self._shared.length[slot]), 0)].copy()
 
     def _copy(self, slot: int, flat: _FlatModel) -> bytes | None:
         """Copies the bytes of a slot into the process. Compressed bytes are returned instead. They are unpacked only
         when the copy is known to be whole, because torn bytes cannot be unpacked."""
         memory = self._shared.slots[slot]
         length = int(self._shared.length[slot])
-        if self._compression == "half":
+        if self.compression == "half":
             with torch_threads(1):
                 write_tensors(self._stored.views(torch.from_numpy(memory)), flat.views)
         elif length == self._stored.nbytes:
@@ -333,7 +357,7 @@ class WeightReader:
     def _flat_model(self, model: nn.Module) -> _FlatModel:
         flat = self._models.get(model)
         if flat is None or not flat.holds(model):
-            flat = self._models[model] = _FlatModel(model, self._layout)
+            flat = self._models[model] = _FlatModel(model, self.layout)
         return flat
 
     def _gone(self, version: int) -> str:
@@ -344,6 +368,25 @@ class WeightReader:
             f"weights of version {version} were overwritten; the newest are {newest}, and the one before "
             "may still be there: ask for None to have the newest"
         )
+
+
+class WeightCopy:
+    """Weights in a process on another machine. It takes one version after the other, and its reader reads them in the
+    same way as on the learner's machine."""
+
+    def __init__(self, layout: WeightLayout, compression: Compression) -> None:
+        capacity = layout.stored(compression).nbytes
+        block = SharedBlock.private(_block_layout(capacity).nbytes)
+        self._shared = _Shared(block, capacity)
+        self.reader = WeightReader(block, layout, compression)
+
+    def take(self, weights: WeightsOfVersion) -> None:
+        """Stores a version. The same process reads it afterwards, so nothing needs to be guarded."""
+        shared, slot, length = self._shared, weights.version % SLOTS, len(weights.content)
+        shared.slots[slot][:length] = weights.content
+        shared.version[slot], shared.length[slot] = weights.version, length
+        shared.settings[slot] = weights.settings
+        shared.latest[0] = weights.version
 
 
 class _FlatModel:

@@ -8,7 +8,7 @@ its pipe, after the member was written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from keisei.errors import ParallelError, SharedMemoryError
 from keisei.experience.memory import Layout, SharedBlock
-from keisei.games.contract import Array, GameSpec, IntArray
+from keisei.games.contract import Array, ByteArray, GameSpec, IntArray
 from keisei.machine.memory import free_memory
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.weights.weight_codec import WeightLayout, Weights, tensors_of, write_tensors
@@ -43,11 +43,22 @@ class PlaceKind:
         return cls(model, WeightLayout.of(tensors_of(build_network(model, spec, seed=None))), places)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredMember:
+    """The weights of a member as they are stored, on their way to another machine."""
+
+    member: int
+    kind: int
+    """The kind of its place: an index."""
+    settings: MemberPlay
+    content: ByteArray
+
+
 class Shelf:
     """Holds the weights of members. A worker process gets it as an argument when it starts, with the arena."""
 
     def __init__(self, kinds: Sequence[PlaceKind], block: SharedBlock | None = None) -> None:
-        self._kinds = tuple(kinds)
+        self.kinds = tuple(kinds)
         self._kind_of = [kind for kind in kinds for _ in range(kind.places)]
         layout = self._layout()
         if block is None:
@@ -73,7 +84,7 @@ class Shelf:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Shelf, (self._kinds, self._block)
+        return Shelf, (self.kinds, self._block)
 
     @property
     def members(self) -> set[int]:
@@ -120,6 +131,29 @@ class Shelf:
         place = self.place_of(member)
         views = self._kind_of[place].layout.views(self._memory[place])
         return {name: view.clone() for name, view in views.items()}
+
+    def stored(self, member: int) -> StoredMember:
+        """Gives a copy of a member as it is stored."""
+        place = self.place_of(member)
+        content = self._memory[place].numpy().copy()
+        return StoredMember(member, self.kinds.index(self._kind_of[place]), self.settings_at(place), content)
+
+    def take(self, stored: StoredMember) -> None:
+        """Puts a member here that comes from the shelf of another machine. Nothing happens if it is here already."""
+        if stored.member in self.members:
+            return
+        model = self.kinds[stored.kind].model
+        place = self._free_place(model)
+        if place is None:
+            raise ParallelError(f"no place of the shelf is free for member {stored.member}")
+        self._memory[place].numpy()[:] = stored.content
+        self._settings[place] = stored.settings
+        self._member[place] = stored.member
+
+    def keep_only(self, members: Collection[int]) -> None:
+        """Clears all members but these."""
+        for member in self.members - set(members):
+            self.clear(member)
 
     def network_at(self, place: int, spec: GameSpec) -> ActorCritic:
         """Builds a network that plays with whatever weights are at a place. Its parameters are views of the shelf."""

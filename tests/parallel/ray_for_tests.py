@@ -1,0 +1,109 @@
+"""A Ray cluster for tests: several nodes on this machine, started and ended by the tests."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from games_for_tests import is_running, manager_of
+
+import keisei
+from keisei.games.contract import Array, Step
+from keisei.parallel import ParallelManager
+from keisei.parallel.backends.cluster.connection import import_ray
+
+STORE_BYTES = 100 << 20
+
+
+@contextmanager
+def a_cluster(cpus: int = 3) -> Iterator[Any]:
+    """One node, to which this process is connected. More can be added."""
+    os.environ.setdefault("RAY_AUTH_TOKEN", "0123456789abcdef" * 4)
+    ray = import_ray()
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": cpus,
+            "object_store_memory": STORE_BYTES,
+            "include_dashboard": False,
+        },
+    )
+    ray.init(cluster.address, log_to_driver=False, logging_level="error")
+    try:
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def ray_manager(game: str = "tictactoe", **settings: Any) -> ParallelManager:
+    return manager_of(game, "ray", **settings)
+
+
+def actor_processes() -> list[int]:
+    """Processes of actors on this machine."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = entry.read_bytes()
+        except OSError:
+            continue
+        if b"ray::PlayingActor" in command:
+            found.append(int(entry.parent.name))
+    return [pid for pid in found if is_running(pid)]
+
+
+def play_until(manager: ParallelManager, holds: Callable[[], bool], seconds: float = 90.0) -> bool:
+    """Collects until something holds. The time is only there to end a test that fails."""
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        manager.collect_experiences(timeout=60)
+    return holds()
+
+
+def references() -> int:
+    """Objects of the cluster that this process holds or waits for."""
+    ray = import_ray()
+    return len(ray._private.worker.global_worker.core_worker.get_all_reference_counts())
+
+
+class SlowForOne:
+    """Tic-tac-toe that is slow for the first process that plays it. A step takes ``step_seconds``, or waits until the
+    file ``marker`` with the ending ``.over`` is there."""
+
+    def __init__(
+        self, *, batch: int, seed: int, first_game: int, marker: str, step_seconds: float = 0.0
+    ) -> None:
+        self._inner = keisei.make_game("tictactoe", batch=batch, seed=seed, first_game=first_game)
+        self._marker, self._step_seconds = marker, step_seconds
+        self._slow: bool | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def step(self, actions: Array) -> Step:
+        if self._slow is None:
+            self._slow = self._is_mine()
+        if self._slow and self._step_seconds:
+            time.sleep(self._step_seconds)
+        while self._slow and not self._step_seconds and not Path(self._marker + ".over").exists():
+            time.sleep(0.01)
+        return self._inner.step(actions)
+
+    def _is_mine(self) -> bool:
+        try:
+            descriptor = os.open(self._marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        except FileExistsError:
+            return Path(self._marker).read_text() == str(os.getpid())
+        os.write(descriptor, str(os.getpid()).encode())
+        os.close(descriptor)
+        return True
+
+
+SLOW_FOR_ONE = "ray_for_tests:SlowForOne"
