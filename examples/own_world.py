@@ -10,7 +10,17 @@ from __future__ import annotations
 import numpy as np
 
 import keisei
-from keisei.games.worlds import MOVES, Agent, Empty, Entity, Environment, OneHotObservationSpec, Wall, World, walled
+from keisei.games.worlds import (
+    MOVES,
+    Agent,
+    Empty,
+    Entity,
+    Environment,
+    OneHotObservationSpec,
+    Wall,
+    World,
+    walled,
+)
 from keisei.games.worlds.world import Places
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keisei.games.randomness import KeyedRandom, Stream, keyed_uniform, keyed_word, keyed_words
+from keisei.games.randomness import BatchRandom, KeyedRandom, Stream, keyed_uniform, keyed_word, keyed_words
 
 KEY_PART = st.integers(0, 2**64 - 1)
 
@@ -27,6 +27,21 @@ def test_the_function_never_changes() -> None:
     """Saved runs and the native core depend on these very numbers."""
     assert keyed_word(7, 0, 0, 0, Stream.RANDOM_ACTION, 0) == 0xFE1F1D500F080F87
     assert KeyedRandom(7, 3, 1).word() == keyed_word(7, 3, 1, 0, Stream.RESET, 1)
+
+
+def test_a_batch_draws_by_game_ply_and_call() -> None:
+    episode = np.array([0, 4, 2], np.int32)
+    random = BatchRandom(7, np.array([5, 6, 7]), episode)
+    random.move_to(np.array([0, 1, 9], np.int32), Stream.CHANCE)
+    first, more, other = random.words(2), random.words(2, more=1), random.words_of(np.array([2, 0]), 3)
+    key = (7, 6, 4, 1, Stream.CHANCE)
+    assert first[1].tolist() == [keyed_word(*key, (1 << 32) + number) for number in (0, 1)]
+    assert more[1].tolist() == [keyed_word(*key, (1 << 32) + number) for number in (2, 3)]
+    assert int(other[0]) == keyed_word(7, 7, 2, 9, Stream.CHANCE, (2 << 32) + 3)
+    apart = random.words_apart(8, Stream.RANDOM_ACTION, np.array([1], np.int32), 3)
+    assert int(apart[0]) == keyed_word(7, 6, 4, 8, Stream.RANDOM_ACTION, 3)
+    random.move_to(0, Stream.RESET)
+    assert int(random.words(1)[1, 0]) == keyed_word(7, 6, 4, 0, Stream.RESET, 1 << 32)
 
 
 def test_words_of_neighbouring_keys_do_not_repeat() -> None:

@@ -38,6 +38,10 @@ IN_WORKERS: dict[str, dict[str, Any]] = {
         "game": "ludo",
         "seating": {"opponents": [{"policy": "heuristic", "share": 0.5}]},
     },
+    "a world with agents that rest": {
+        "game": "cleanup",
+        "options": {"height": 6, "width": 10, "rest": 3, "max_turns": 20},
+    },
     "large rows": {"game": "dummy", "model": None, "options": {"length": 5}},
     "lossless weights": {"game": "tictactoe", "compression_enabled": True},
 }

@@ -47,6 +47,18 @@ def games(
 
 
 @app.command()
+def worlds(
+    rounds: Rounds = 5,
+    seconds: Annotated[float, typer.Option(min=0.01, help="How long a turn lasts.")] = 0.5,
+    as_json: Json = False,
+) -> None:
+    """Measure the turns per second of grid worlds, beside a plain loop with an object for each cell."""
+    _benchmark("worlds").run(
+        rounds=rounds, seconds=seconds, as_json=as_json, console=Console(highlight=False)
+    )
+
+
+@app.command()
 def weights(rounds: Rounds = 3, as_json: Json = False) -> None:
     """Measure how fast new weights reach 1, 4 and 8 workers: ours, a queue of pickled weights, and memcpy."""
     _benchmark("weights").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))

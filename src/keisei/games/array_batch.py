@@ -26,7 +26,8 @@ from keisei.games.contract import (
     action_array,
     out_array,
 )
-from keisei.games.randomness import Stream, keyed_words
+from keisei.games.options import MAX_GAME
+from keisei.games.randomness import BatchRandom, Stream
 from keisei.games.saved import Reader, digest_of, unwrap, wrap
 
 __all__ = ["ArrayBatch"]
@@ -64,7 +65,16 @@ class ArrayBatch(ABC):
 
     def start(self) -> None:
         """Begins the first game in every place of the batch."""
-        self.restart(np.arange(self.batch))
+        self._begin(np.arange(self.batch))
+
+    def _begin(self, games: NDArray[np.int64]) -> None:
+        self._key_randomness()
+        self.random.move_to(0, Stream.RESET)
+        self.restart(games)
+
+    def _key_randomness(self) -> None:
+        numbers = self.first_game + np.arange(self.batch)
+        self.random = BatchRandom(self.seed, numbers, self.episode)
 
     # What the rules decide ---------------------------------------------------------------------------
 
@@ -81,7 +91,7 @@ class ArrayBatch(ABC):
 
     @abstractmethod
     def restart(self, games: NDArray[np.int64]) -> None:
-        """Begins new games in these places. ``episode`` and ``ply`` are set already."""
+        """Begins new games in these places. ``episode``, ``ply`` and ``random`` are set already."""
 
     @abstractmethod
     def pack_rows(self, games: Array, seats: Array) -> ByteArray:
@@ -92,13 +102,20 @@ class ArrayBatch(ABC):
         """Writes the observations of packed rows."""
 
     @abstractmethod
+    def are_possible(self, packed: ByteArray) -> BoolArray:
+        """[rows]: whether packed rows can be expanded."""
+
+    @abstractmethod
     def text(self, game: int = 0) -> str:
         """Draws a game."""
 
     def check_state(self) -> None:
         """Raises ``SavedStateError`` if the arrays, which were read from a saved state, are not possible."""
-        if (self.episode < 0).any() or (self.ply < 0).any() or not np.isfinite(self.returns).all():
-            raise SavedStateError(f"saved state of {self.spec.name} has impossible numbers")
+        limit = MAX_GAME if self.spec.max_plies is None else self.spec.max_plies
+        if (self.episode < 0).any() or (self.ply < 0).any() or (self.ply >= limit).any():
+            raise SavedStateError(f"saved state of {self.spec.name} has an impossible episode or ply")
+        if not np.isfinite(self.returns).all():
+            raise SavedStateError(f"saved state of {self.spec.name} has rewards that are not finite")
 
     # The contract ------------------------------------------------------------------------------------
 
@@ -145,6 +162,12 @@ class ArrayBatch(ABC):
                 f"packed rows of {self.spec.name} are uint8 of shape (rows, {size}), got {packed.dtype} of shape "
                 f"{packed.shape}"
             )
+        possible = self.are_possible(packed)
+        if not possible.all():
+            raise GameError(
+                f"row {int(possible.argmin())} of the packed rows is no possible row of {self.spec.name}; it was "
+                f"damaged"
+            )
         observations = out_array(observations, (len(packed), *seen.shape), seen.dtype, "unpack")
         legal = out_array(legal, (len(packed), self.spec.num_actions), np.bool_, "unpack")
         self.expand(packed, observations)
@@ -153,17 +176,18 @@ class ArrayBatch(ABC):
 
     def random_actions(self) -> IntArray:
         game, seat = self._row_index()
-        number = game.astype(np.uint64) + np.uint64(self.first_game)
-        words = keyed_words(
-            self.seed, number, self.episode[game], self.ply[game], int(Stream.RANDOM_ACTION), seat
-        )
+        words = self.random.words_apart(self.ply, Stream.RANDOM_ACTION, game, seat)
         return _below(words, self.spec.num_actions)
 
     def step(self, actions: Array) -> Step:
         game, seat = self._row_index()
         chosen = action_array(actions, len(game), self.spec.num_actions)
-        table = np.full((self.batch, self.spec.seats), -1, np.int32)
-        table[game, seat] = chosen
+        if len(chosen) == self.batch * self.spec.seats:
+            table = chosen.reshape(self.batch, self.spec.seats)
+        else:
+            table = np.full((self.batch, self.spec.seats), -1, np.int32)
+            table[game, seat] = chosen
+        self.random.move_to(self.ply, Stream.CHANCE)
         rewards, terminated = self.play(table)
         self.ply += 1
         self.returns += rewards
@@ -189,7 +213,7 @@ class ArrayBatch(ABC):
         self.episode[games] += 1
         self.ply[games] = 0
         self.returns[games] = 0
-        self.restart(games)
+        self._begin(games)
         return final
 
     def keep_last_positions(self) -> None:
@@ -227,6 +251,7 @@ class ArrayBatch(ABC):
             self._set(before)
             raise
         self.seed, self.first_game = seed, first_game
+        self._key_randomness()
 
     def _set(self, arrays: list[Array]) -> None:
         for array, new in zip(self._kept.values(), arrays, strict=True):

@@ -209,7 +209,7 @@ def action_array(actions: Array | Sequence[int], rows: int, num_actions: int) ->
             f"step takes one action for each of the {rows} decision rows, as an array of shape ({rows},); got "
             f"shape {array.shape}"
         )
-    if not np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind not in "iu":
         raise ActionError(f"actions must be integers, got {array.dtype}; convert them with .astype(np.int32)")
     outside = (array < 0) | (array >= num_actions)
     if outside.any():

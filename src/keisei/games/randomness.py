@@ -48,22 +48,20 @@ def keyed_word(*key: int) -> int:
 
 def keyed_words(*key: ArrayLike) -> Words:
     """Computes ``keyed_word`` for arrays of keys, which are broadcast."""
-    word: Words = np.zeros(np.broadcast_shapes(*(np.shape(part) for part in key)), np.uint64)
-    return _finish(_extend(word, *key))
+    with np.errstate(over="ignore"):  # NumPy warns where all parts so far are single numbers
+        return _finish(_extend(np.zeros((), np.uint64), *key))
 
 
 def _extend(word: Words, *parts: ArrayLike) -> Words:
     """Mixes further parts of a key into a word."""
     golden = np.uint64(_GOLDEN)
-    with np.errstate(over="ignore"):
-        for part in parts:
-            word = _mix_array((word + golden) ^ np.asarray(part).astype(np.uint64))
+    for part in parts:
+        word = _mix_array((word + golden) ^ np.asarray(part).astype(np.uint64))
     return word
 
 
 def _finish(word: Words) -> Words:
-    with np.errstate(over="ignore"):
-        return _mix_array(word + np.uint64(_GOLDEN))
+    return _mix_array(word + np.uint64(_GOLDEN))
 
 
 def keyed_uniform(*key: ArrayLike) -> NDArray[np.float64]:
@@ -77,9 +75,13 @@ def as_uniform(words: Words) -> NDArray[np.float64]:
 
 
 def _mix_array(word: Words) -> Words:
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
+    """Computes ``_mix`` in the memory of its argument."""
+    word ^= word >> np.uint64(30)
+    word *= np.uint64(0xBF58476D1CE4E5B9)
+    word ^= word >> np.uint64(27)
+    word *= np.uint64(0x94D049BB133111EB)
+    word ^= word >> np.uint64(31)
+    return word
 
 
 class KeyedRandom:
@@ -112,27 +114,35 @@ class KeyedRandom:
 class BatchRandom:
     """Randomness for a batch of games: ``KeyedRandom`` for arrays.
 
-    A draw is the n-th call since the ply began. So rules must make the same calls in every ply, whatever the
-    positions are. Then a game draws the same numbers in every batch.
+    A draw is the n-th call since the ply began. The last part of the key of its numbers is draw · 2³² + number. So
+    rules must make the same calls in every ply, whatever the positions are. Then a game draws the same numbers in
+    every batch.
     """
 
     def __init__(self, seed: int, games: NDArray[np.int64], episode: ArrayLike) -> None:
-        self._games = _extend(np.zeros(len(games), np.uint64), seed, games, episode)
+        self._games = _extend(np.full(len(games), 0, np.uint64), seed, games, episode)
         self._now = self._games
         self._draws = 0
 
     def move_to(self, ply: ArrayLike, stream: Stream) -> None:
         """Starts the stream of a ply."""
-        self._now, self._draws = _extend(self._games, ply, int(stream)), 0
+        self._now, self._draws = self._stream(ply, stream), 0
 
     def words(self, count: int, more: int = 0) -> Words:
         """[games, count]: random words. With ``more`` = 1, 2 … it gives further words of the call before, so their
         number may depend on the positions."""
         self._draws += more == 0
         numbers = np.arange(more * count, (more + 1) * count)
-        return _finish(_extend(self._now[:, None], self._draws, numbers))
+        return _finish(_extend(self._now[:, None], (self._draws << 32) + numbers))
 
     def words_of(self, games: NDArray[np.int64], numbers: ArrayLike) -> Words:
         """A word for each of these games. ``numbers`` tells several words of one game apart."""
         self._draws += 1
-        return _finish(_extend(self._now[games], self._draws, numbers))
+        return _finish(_extend(self._now[games], (self._draws << 32) + np.asarray(numbers)))
+
+    def words_apart(self, ply: ArrayLike, stream: Stream, games: NDArray[np.int32], part: ArrayLike) -> Words:
+        """A word for each of these games by a stream of its own, which is not a draw."""
+        return _finish(_extend(self._stream(ply, stream)[games], part))
+
+    def _stream(self, ply: ArrayLike, stream: Stream) -> Words:
+        return _extend(self._games, ply, int(stream))

@@ -69,9 +69,7 @@ _BUILT_IN = (
         "keisei.games.worlds.matrix_games:PrisonersDilemma",
         "Cooperate or defect, round after round.",
     ),
-    _Entry(
-        "hawk-dove", "keisei.games.worlds.matrix_games:HawkDove", "Fight or yield, round after round."
-    ),
+    _Entry("hawk-dove", "keisei.games.worlds.matrix_games:HawkDove", "Fight or yield, round after round."),
     _Entry(
         "bach-stravinsky",
         "keisei.games.worlds.matrix_games:BachStravinsky",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -34,8 +35,15 @@ class ActionSpec:
 
     def offsets(self, span: int) -> Places:
         """Gives how far each action moves, and last a 0 for agents that do not act (action -1)."""
-        steps = (_STEPS.get(name, (0, 0)) for name in self.names)
-        return np.array([*(rows * span + columns for rows, columns in steps), 0])
+        return _offsets(self.names, span)
+
+
+@lru_cache(maxsize=64)
+def _offsets(names: tuple[str, ...], span: int) -> Places:
+    steps = (_STEPS.get(name, (0, 0)) for name in names)
+    offsets = np.array([*(rows * span + columns for rows, columns in steps), 0])
+    offsets.setflags(write=False)  # all agents share it
+    return offsets
 
 
 MOVES = ActionSpec(("up", "down", "left", "right"))
@@ -67,14 +75,15 @@ class Agent(Entity):
         wanted = self.aim(world, actions)
         here = world.agents[:, self.seat]
         walks = awake & (wanted != here)
-        rewards = self.reward(world, wanted) * walks
+        rewards: FloatArray = self.reward(world, wanted) * walks
         self.walk(world, wanted, walks & world.is_free(wanted))
-        return rewards + self.use(world, actions, wanted, awake)
+        rewards += self.use(world, actions, wanted, awake)
+        return rewards
 
     def aim(self, world: World, actions: IntArray) -> Places:
         """[batch]: the place where each action leads; its own place if it does not lead elsewhere."""
-        offsets: Places = self.action_spec.offsets(world.span)
-        return world.agents[:, self.seat] + offsets[actions]
+        wanted: Places = world.agents[:, self.seat] + self.action_spec.offsets(world.span)[actions]
+        return wanted
 
     def reward(self, world: World, wanted: Places) -> FloatArray:
         """[batch]: the reward for walking into places, before anything has moved there."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from keisei.config import parse_settings
-from keisei.errors import ConfigError
 from keisei.games.contract import BoolArray, FloatArray, IntArray
 from keisei.games.worlds.agents import MOVES, ActionSpec, Agent
 from keisei.games.worlds.entities import Empty, Entity, Wall
@@ -54,10 +55,10 @@ class CleanupOptions(WorldOptions):
     """The dirty share of the river at which no apples grow, and no more dirt comes."""
 
 
-def dirty_share(world: World) -> FloatArray:
+def dirty_share(world: World) -> NDArray[np.float64]:
     """[batch]: which share of the river is dirty."""
-    dirty = world.count(Dirt)
-    share: FloatArray = dirty / (dirty + world.count(Water))
+    river = np.count_nonzero(world.blank[GROUND] == world.number(Water))
+    share: NDArray[np.float64] = world.count(Dirt) / river
     return share
 
 
@@ -119,10 +120,7 @@ class Resting(Beam):
     letter, colour = "z", (120, 120, 120)
 
     def transition(self, world: World) -> None:
-        self.mark(world)
-
-    def mark(self, world: World) -> None:
-        lights = world.grid[:, LIGHTS]
+        lights = world.grid[LIGHTS]
         lights[lights == world.number(self)] = EMPTY
         world.add(self, world.agents[world.resting > 0])
 
@@ -177,8 +175,9 @@ class Cleaner(Agent):
     def _zap(self, world: World, games: BoolArray) -> FloatArray:
         beam = self._beam(world, games)
         world.add(ZappingBeam, beam)
-        struck = np.isin(world.agents, beam) & (world.resting == 0)
-        hit, victims = np.nonzero(struck)
+        lit = np.zeros(world.grid.shape[1], np.bool_)
+        lit[beam] = True
+        hit, victims = np.nonzero(lit[world.agents] & (world.resting == 0))
         world.rest(hit, victims, self.options.rest)
         world.rewards[hit, victims] += np.float32(self.options.zapped)
         return games * np.float32(self.options.zap)
@@ -188,9 +187,10 @@ class Cleaner(Agent):
         here = world.agents[games, self.seat]
         facing = (_figures(world) == world.observe(here, FIGURES)[:, None]).argmax(axis=1)
         lanes = _lanes(world.span, self.options.beam)[facing] + here[:, None, None]
-        lanes = np.clip(lanes, 0, len(world.grid) - 1)  # beyond the edge, where a wall has stopped them
+        lanes = np.clip(lanes, 0, world.grid.shape[1] - 1)  # beyond the edge, where a wall has stopped them
         stopped = np.logical_or.accumulate(world.observe(lanes) == WALL, axis=2)
-        return lanes[~stopped]
+        reached: Places = lanes[~stopped]
+        return reached
 
 
 def _figures(world: World) -> IntArray:
@@ -198,6 +198,7 @@ def _figures(world: World) -> IntArray:
     return np.array([world.number(kind) for kind in (Cleaner, FacingDown, FacingLeft, FacingRight)])
 
 
+@lru_cache(maxsize=64)
 def _lanes(span: int, length: int) -> Places:
     """[facing, lane, cell]: how far the cells of a beam are from the agent. The lanes beside it begin in the row
     ahead."""
@@ -236,12 +237,12 @@ class Cleanup(Environment):
 
     def populate(self, games: Places) -> None:
         world = self.world
-        river = world.interior[world.blank[world.interior, GROUND] == world.number(Water)]
-        dirty = self.world.everywhere(games, river)
+        river = np.flatnonzero(world.blank[GROUND] == world.number(Water))
+        dirty = world.everywhere(games, river)
         order = world.random.words_of(games[:, None], np.arange(len(river))).argsort(axis=1, kind="stable")
         count = round(self.options.dirt * len(river))
         world.add(Dirt, np.take_along_axis(dirty, order[:, :count], axis=1))
 
     def before_acts(self) -> None:
-        self.world.grid[:, LIGHTS] = EMPTY
+        self.world.grid[LIGHTS] = EMPTY
         self.world.add(Resting, self.world.agents[self.world.resting > 0])

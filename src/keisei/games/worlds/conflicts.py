@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from keisei.games.contract import BoolArray
 from keisei.games.worlds.world import Places
 
@@ -16,14 +18,21 @@ def resolve(here: Places, wanted: Places, walks: BoolArray) -> tuple[BoolArray, 
     moves away, and agents may move in a circle of three or more. The results are who moves, and whose place others
     want too.
     """
-    both = walks[:, :, None] & walks[:, None, :]
-    both[:, range(here.shape[1]), range(here.shape[1])] = False
-    contested = (both & (wanted[:, :, None] == wanted[:, None, :])).any(axis=2)
-    follows = wanted[:, :, None] == here[:, None, :]
-    swaps = (both & follows & follows.transpose(0, 2, 1)).any(axis=2)
-    moves = walks & ~contested & ~swaps
+    last = max(here.max(), wanted.max())
+    wanting = np.bincount(wanted[walks], minlength=last + 1)
+    contested: BoolArray = walks & (wanting[wanted] > 1)
+    standing = np.full(last + 1, -1)
+    standing[here] = np.arange(here.shape[1])
+    is_taken, ahead = _ahead(standing[wanted])
+    is_swap = np.take_along_axis(walks, ahead, 1) & (np.take_along_axis(wanted, ahead, 1) == here)
+    moves: BoolArray = walks & ~contested & ~(is_taken & is_swap)
     while True:
-        blocked = moves & (follows & ~moves[:, None, :]).any(axis=2)
+        blocked = moves & is_taken & ~np.take_along_axis(moves, ahead, 1)
         if not blocked.any():
             return moves, contested
         moves &= ~blocked
+
+
+def _ahead(seats: Places) -> tuple[BoolArray, Places]:
+    """Whether an agent stands in the place that is wanted, and its seat; 0 if there is none."""
+    return seats >= 0, np.maximum(seats, 0)

@@ -19,7 +19,6 @@ from keisei.games.contract import (
     ObservationSpec,
 )
 from keisei.games.options import MAX_GAME, whole_number
-from keisei.games.randomness import BatchRandom, Stream
 from keisei.games.worlds.agents import Agent
 from keisei.games.worlds.conflicts import resolve
 from keisei.games.worlds.entities import Entity
@@ -35,8 +34,8 @@ ENDINGS = ("unfinished", "finished", "max_turns")
 
 def walled(height: int, width: int) -> list[str]:
     """The layout of an empty world with walls in its outer cells."""
-    edge = "#" * width
-    return [edge, *("#" + "." * (width - 2) + "#" for _ in range(height - 2)), edge][:height]
+    edge, row = "#" * width, ("#" + "." * (width - 2) + "#")[:width]
+    return [edge, *[row] * (height - 2), edge][:height]
 
 
 class Environment(ArrayBatch):
@@ -78,12 +77,13 @@ class Environment(ArrayBatch):
             batch=batch, agents=len(agents), margin=max(1, seen.margin),
         )  # fmt: skip
         self.world.build(layout)
+        self._ends = all(type(agent).is_done is not Agent.is_done for agent in agents)
         self._vacant = self.start_places()
         _check_room(self.name, len(self._vacant), len(agents))
         limit = whole_number("max_turns", max_turns, 1, MAX_GAME // len(agents))
         numbering = {"batch": batch, "seed": seed, "first_game": first_game}
         super().__init__(self._make_spec(limit), {"turns": turns} | (options or {}), **numbering)
-        self.keep("grid", self.world.grid.reshape(batch, self.world.size, self.world.layers))
+        self.keep("grid", self.world.by_game)
         self.keep("agents", self.world.agents)
         self.keep("resting", self.world.resting)
         self._mover = self.keep("mover", np.zeros(batch, np.int16))
@@ -128,13 +128,14 @@ class Environment(ArrayBatch):
 
     def acting(self) -> BoolArray | None:
         if self.turns == "one-by-one":
-            return self._mover[:, None] == np.arange(len(self.agents))
+            acts: BoolArray = self._mover[:, None] == np.arange(len(self.agents))
+            return acts
         resting = self.world.resting
         return resting == 0 if resting.any() else None
 
     def play(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
         world = self.world
-        world.random.move_to(self.ply, Stream.CHANCE)
+        world.random = self.random
         world.rewards[...] = 0
         self.before_acts()
         if self.turns == "at-once":
@@ -145,8 +146,13 @@ class Environment(ArrayBatch):
             self._pass_the_turn()
         else:
             self._end_turn()
-        done = [agent.is_done(world) for agent in self.agents]
-        return world.rewards.copy(), np.logical_and.reduce(done)
+        return world.rewards.copy(), self._is_over()
+
+    def _is_over(self) -> BoolArray:
+        if not self._ends:
+            return np.zeros(self.batch, np.bool_)
+        done: BoolArray = np.logical_and.reduce([agent.is_done(self.world) for agent in self.agents])
+        return done
 
     def _act_in_order(self, actions: IntArray) -> None:
         world = self.world
@@ -203,18 +209,13 @@ class Environment(ArrayBatch):
 
     def restart(self, games: Places) -> None:
         world = self.world
-        self._key_randomness()
-        world.random.move_to(0, Stream.RESET)
+        world.random = self.random
         world.clear(games)
         world.agents[games] = world.scatter(games, self._vacant, len(self.agents))
         for agent in self.agents:
             world.add(agent, world.agents[games, agent.seat])
         self._mover[games] = 0
         self.populate(games)
-
-    def _key_randomness(self) -> None:
-        numbers = self.first_game + np.arange(self.batch)
-        self.world.random = BatchRandom(self.seed, numbers, self.episode)
 
     # Rows --------------------------------------------------------------------------------------------
 
@@ -223,6 +224,9 @@ class Environment(ArrayBatch):
 
     def expand(self, packed: ByteArray, out: Array) -> None:
         self.agents[0].observation_spec.encode(self.world, packed, out)
+
+    def are_possible(self, packed: ByteArray) -> BoolArray:
+        return self.agents[0].observation_spec.are_possible(self.world, packed)
 
     def text(self, game: int = 0) -> str:
         return world_text(self.world, game)
@@ -236,14 +240,10 @@ class Environment(ArrayBatch):
 
     # Keeping -----------------------------------------------------------------------------------------
 
-    def load(self, blob: bytes) -> None:
-        super().load(blob)
-        self._key_randomness()
-
     def check_state(self) -> None:
         super().check_state()
         self.world.check_state()
-        if (self._mover < 0).any() or (self._mover >= len(self.agents)).any():
+        if not np.isin(self._mover, np.arange(len(self.agents))).all():
             raise SavedStateError(f"saved state of {self.spec.name} names a seat that does not exist")
 
 
@@ -262,6 +262,10 @@ def _check(name: str, layout: Sequence[str], agents: Sequence[Agent], turns: str
     seen, actions = agents[0].observation_spec, agents[0].action_spec
     if any(agent.observation_spec != seen or agent.action_spec != actions for agent in agents):
         raise ConfigError(f"all agents of {name} must have the same observation and the same actions")
+    if len({agent.layer for agent in agents}) > 1:
+        raise ConfigError(
+            f"all agents of {name} must be in one layer, so that they stand in each other's way"
+        )
     if seen.margin >= max(height, width):
         raise ConfigError(
             f"a view of radius {seen.radius} is wider than the world of {name}, {height} x {width} cells; take at most "

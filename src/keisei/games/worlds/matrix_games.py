@@ -79,6 +79,10 @@ class MatrixGame(ArrayBatch):
         out[:, :-1] = packed[:, :1] == np.arange(_FIRST_ROUND + 1)
         out[:, -1] = packed[:, 1]
 
+    def are_possible(self, packed: ByteArray) -> BoolArray:
+        possible: BoolArray = np.all(packed <= (_FIRST_ROUND, 1), axis=1)
+        return possible
+
     def text(self, game: int = 0) -> str:
         memory = int(self._memory[game, 0])
         if memory == _FIRST_ROUND:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
 
 from keisei.errors import ConfigError
-from keisei.games.contract import Array, ByteArray
+from keisei.games.contract import Array, BoolArray, ByteArray
 from keisei.games.worlds.picture import topmost
 from keisei.games.worlds.world import MOST_KINDS, Places, World
 
@@ -52,16 +53,22 @@ class WorldObservation(ABC):
         """[rows, view_bytes]: what is seen from places of agents."""
         if self.radius is None:
             return self._whole(world, places)
-        reach = np.arange(-self.radius, self.radius + 1)
-        around = (reach[:, None] * world.span + reach).ravel()
-        return world.grid[places[:, None] + around].reshape(len(places), -1)
+        in_view = places[:, None] + _around(self.radius, world.span)
+        return world.look(in_view).reshape(len(places), -1)
 
     def _whole(self, world: World, places: Places) -> ByteArray:
         game = places // world.size
-        views = world.grid[world.everywhere(game, world.interior)]
-        row, cell = np.nonzero(world.everywhere(game, world.interior) == places[:, None])
+        in_view = world.everywhere(game, world.interior)
+        views = world.look(in_view)
+        row, cell = np.nonzero(in_view == places[:, None])
         views[row, cell, 0] |= _SELF
         return views.reshape(len(places), -1)
+
+    def are_possible(self, world: World, views: ByteArray) -> BoolArray:
+        """[rows]: whether all kinds of a view exist."""
+        kinds = views if self.radius is not None else views & np.uint8(MOST_KINDS)
+        possible: BoolArray = np.all(kinds < len(world.kinds), axis=1)
+        return possible
 
     def cells(self, world: World, views: ByteArray) -> ByteArray:
         """[rows, height, width, layers]: the cells of views."""
@@ -77,6 +84,15 @@ class WorldObservation(ABC):
     @abstractmethod
     def encode(self, world: World, views: ByteArray, out: Array) -> None:
         """Writes the observations of views."""
+
+
+@lru_cache(maxsize=64)
+def _around(radius: int, span: int) -> Places:
+    """How far the cells in view are from the agent, row by row."""
+    reach = np.arange(-radius, radius + 1)
+    around = (reach[:, None] * span + reach).ravel()
+    around.setflags(write=False)  # all views share it
+    return around
 
 
 class OneHotObservationSpec(WorldObservation):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from collections.abc import Callable
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -33,9 +34,13 @@ class WorldOptions(Settings):
     """How agents act in a turn: in-order, one-by-one or at-once."""
     vision: Annotated[int, Field(ge=0, le=255)] | None = 2
     """How many cells an agent sees in each direction. Null shows the whole world."""
-    observation: str = Field(default="one-hot", pattern="^(one-hot|rgb|ascii)$")
+    observation: Literal["one-hot", "rgb", "ascii"] = "one-hot"
     """What an agent sees: one-hot planes, colours, or the codes of letters."""
 
     def observation_spec(self) -> WorldObservation:
-        forms = {"one-hot": OneHotObservationSpec, "rgb": RGBObservationSpec, "ascii": AsciiObservationSpec}
+        forms: dict[str, Callable[[int | None], WorldObservation]] = {
+            "one-hot": OneHotObservationSpec,
+            "rgb": RGBObservationSpec,
+            "ascii": AsciiObservationSpec,
+        }
         return forms[self.observation](self.vision)

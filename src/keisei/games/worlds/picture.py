@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 
 import numpy as np
 
@@ -55,15 +56,23 @@ def world_svg(world: World, game: int = 0) -> str:
 
 
 def _cells(world: World, game: int) -> Iterator[str]:
+    """Draws the ground as one rectangle, and everything on it cell by cell."""
+    yield _rectangle(world.kinds[EMPTY], 0, 0, world.height, world.width)
     for (row, column), number in np.ndenumerate(topmost(world.cells[game])):
         kind = world.kinds[number]
-        x, y = _MARGIN + _CELL * column, _MARGIN + _CELL * row
-        colour = "#{:02x}{:02x}{:02x}".format(*kind.colour)
-        yield f'<rect class="{kind.kind}" x="{x}" y="{y}" width="{_CELL}" height="{_CELL}" fill="{colour}"/>'
+        if number == EMPTY:
+            continue
+        yield _rectangle(kind, row, column)
         if _is_named(kind):
-            middle, line = x + _CELL / 2, y + _CELL * 0.7
-            letter = kind.letter.replace("&", "&amp;").replace("<", "&lt;")
-            yield f'<text class="letter" x="{middle:g}" y="{line:g}">{letter}</text>'
+            x, y = _MARGIN + _CELL * (column + 0.5), _MARGIN + _CELL * (row + 0.7)
+            yield f'<text class="letter" x="{x:g}" y="{y:g}">{escape(kind.letter)}</text>'
+
+
+def _rectangle(kind: Entity, row: int, column: int, height: int = 1, width: int = 1) -> str:
+    x, y = _MARGIN + _CELL * column, _MARGIN + _CELL * row
+    colour = "#{:02x}{:02x}{:02x}".format(*kind.colour)
+    size = f'width="{_CELL * width}" height="{_CELL * height}"'
+    return f'<rect class="{kind.kind}" x="{x}" y="{y}" {size} fill="{colour}"/>'
 
 
 def _is_named(kind: Entity) -> bool:

@@ -37,7 +37,8 @@ def steps_to_treasure(
     rows = np.arange(len(places))
     lengths = np.stack([around[rows, row + 1 + down, column + 1 + right] for down, right in _STEPS], axis=1)
     ties = as_uniform(keyed_words(keys[:, None], np.arange(len(_STEPS))))
-    return (lengths + ties).argmin(axis=1).astype(np.int32)
+    shortest: IntArray = (lengths + ties).argmin(axis=1).astype(np.int32)
+    return shortest
 
 
 def _own_cell(world: World, seen: WorldObservation, places: Places) -> tuple[Places, Places]:

@@ -77,7 +77,8 @@ class Hunter(Agent):
         caught = attacks & (beside.sum(axis=1) > 1)
         world.rewards += (beside & caught[:, None]) * np.float32(self.options.stag)
         world.remove(wanted[caught])
-        return (attacks & ~caught) * np.float32(self.options.alone)
+        paid: FloatArray = (attacks & ~caught) * np.float32(self.options.alone)
+        return paid
 
 
 class StagHunt(Environment):

@@ -61,6 +61,8 @@ class Runner(Agent):
 
     def use(self, world: World, actions: IntArray, wanted: Places, awake: BoolArray) -> FloatArray:
         here = world.agents[:, self.seat]
+        # Who was tagged in this very turn rests, and does not tag back.
+        awake = awake & (world.resting[:, self.seat] == 0)
         chases = awake & (world.observe(here) == world.number(It)) & (wanted != here)
         hits = chases[:, None] & (world.agents == wanted[:, None])
         games, victims = np.nonzero(hits)
@@ -68,7 +70,8 @@ class Runner(Agent):
         world.add(It, wanted[games])
         world.rest(games, victims, self.options.rest)
         world.rewards[games, victims] += np.float32(self.options.tagged)
-        return hits.any(axis=1) * np.float32(self.options.tag)
+        gained: FloatArray = hits.any(axis=1) * np.float32(self.options.tag)
+        return gained
 
 
 class Tag(Environment):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import ceil, sqrt
+from math import ceil, log1p, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -56,9 +56,10 @@ class World:
         rows, columns = np.divmod(np.arange(height * width), width)
         self.interior: Places = (rows + margin) * self.span + columns + margin
         """The places of the cells of the first world, row by row."""
-        self.grid: ByteArray = np.zeros((batch * self.size, self.layers), np.uint8)
-        """[places, layers]: the number of the kind in each place; 0 if it is empty."""
-        self._flat = self.grid.reshape(-1)
+        self._cell_numbers = np.zeros(self.size, np.int64)
+        self._cell_numbers[self.interior] = np.arange(height * width)
+        self.grid: ByteArray = np.zeros((self.layers, batch * self.size), np.uint8)
+        """[layers, places]: the number of the kind in each place; 0 if it is empty."""
         self.agents: Places = np.zeros((batch, agents), np.int64)
         """[batch, agents]: the place of each agent."""
         self.resting: NDArray[np.int16] = np.zeros((batch, agents), np.int16)
@@ -67,10 +68,10 @@ class World:
         """[batch, agents]: the rewards of this step. What an agent does may also reward others."""
         self.random = BatchRandom(0, np.arange(batch), 0)
         self._first = np.arange(batch) * self.size
-        self.blank: ByteArray = np.zeros((self.size, self.layers), np.uint8)
-        """[places, layers]: how each world looks when it is new."""
-        self.blank[:, 0] = WALL
-        self.blank[self.interior, 0] = EMPTY
+        self.blank: ByteArray = np.zeros((self.layers, self.size), np.uint8)
+        """[layers, places]: how each world looks when it is new."""
+        self.blank[0] = WALL
+        self.blank[0, self.interior] = EMPTY
 
     # Places ------------------------------------------------------------------------------------------
 
@@ -78,12 +79,19 @@ class World:
     def cells(self) -> ByteArray:
         """[batch, height, width, layers]: the kinds of all cells. Writing changes the worlds."""
         inside = slice(self.margin, -self.margin)
-        return self.grid.reshape(self.batch, -1, self.span, self.layers)[:, inside, inside]
+        squares = self.grid.reshape(self.layers, self.batch, -1, self.span)[:, :, inside, inside]
+        return np.moveaxis(squares, 0, -1)
+
+    @property
+    def by_game(self) -> ByteArray:
+        """[batch, places of a world, layers]: all places, those of the margin too. Writing changes the worlds."""
+        return np.moveaxis(self.grid.reshape(self.layers, self.batch, self.size), 0, -1)
 
     def place(self, game: ArrayLike, row: ArrayLike, column: ArrayLike) -> Places:
         """Gives the places of cells. Row 0 is at the top, column 0 on the left."""
         inside = (np.asarray(row) + self.margin) * self.span + np.asarray(column) + self.margin
-        return np.asarray(game) * self.size + inside
+        places: Places = np.asarray(game) * self.size + inside
+        return places
 
     def coordinates(self, places: Places) -> tuple[Places, Places, Places]:
         """Gives game, row and column of places."""
@@ -113,33 +121,42 @@ class World:
 
     def put(self, numbers: ArrayLike, places: Places, layer: int = 0) -> None:
         """Puts kinds, given by their numbers, into places of a layer."""
-        self._flat[self._index(places, layer)] = numbers
+        self.grid[layer][places] = numbers
 
     def remove(self, places: Places, layer: int = 0) -> None:
-        self._flat[self._index(places, layer)] = EMPTY
+        self.grid[layer][places] = EMPTY
 
     def move(self, source: Places, target: Places, layer: int = 0) -> None:
         """Moves what is in a layer from places to other places, all at once."""
-        source, target = self._index(source, layer), self._index(target, layer)
-        moved = self._flat[source]
-        self._flat[source] = EMPTY
-        self._flat[target] = moved
+        kinds = self.grid[layer]
+        moved = kinds[source]
+        kinds[source] = EMPTY
+        kinds[target] = moved
 
     def observe(self, places: Places, layer: int = 0) -> ByteArray:
         """Gives the numbers of the kinds in these places."""
-        return self._flat[self._index(places, layer)]
+        kinds: ByteArray = self.grid[layer][places]
+        return kinds
+
+    def look(self, places: Places) -> ByteArray:
+        """[…, layers]: the numbers of the kinds in all layers of these places."""
+        return np.stack([kinds[places] for kinds in self.grid], axis=-1)
 
     def count(self, kind: Kind) -> Places:
         """[batch]: how many entities of a kind each world has."""
-        number = self.number(kind)
-        layer = self.grid.reshape(self.batch, self.size, self.layers)[:, :, self.kinds[number].layer]
-        return np.count_nonzero(layer[:, self.interior] == number, axis=1)
+        counts: Places = self._is_there(self.number(kind)).sum(axis=1)
+        return counts
 
     def entities(self, kind: Kind) -> Places:
         """Gives all places of a kind inside the walls of the margin, in ascending order."""
-        number = self.number(kind)
-        inside = self.everywhere(np.arange(self.batch), self.interior).ravel()
-        return inside[self.observe(inside, self.kinds[number].layer) == number]
+        game, cell = np.nonzero(self._is_there(self.number(kind)))
+        found: Places = self._first[game] + self.interior[cell]
+        return found
+
+    def _is_there(self, number: int) -> BoolArray:
+        """[batch, cells]: in which cells a kind is."""
+        there: BoolArray = self.cells[..., self.kinds[number].layer] == number
+        return there.reshape(self.batch, -1)
 
     def value(self, places: Places) -> FloatArray:
         """Gives the sum of the values of what is in each place."""
@@ -158,23 +175,25 @@ class World:
     def is_open(self, places: Places) -> BoolArray:
         """Whether everything in a place is passable, agents apart."""
         can_be_entered = self.passable | self.is_agent
-        kinds = self.grid[places]
-        return can_be_entered[kinds].all(axis=-1)
+        is_open: BoolArray = np.all(can_be_entered[self.look(places)], axis=-1)
+        return is_open
 
     def rest(self, games: Places, seats: Places, turns: int) -> None:
         """Lets agents rest for the next turns, after the one that is played now."""
         self.resting[games, seats] = turns + 1
-
-    def _index(self, places: Places, layer: int) -> Places:
-        return places if self.layers == 1 else places * self.layers + layer
 
     # Chance ------------------------------------------------------------------------------------------
 
     def sample(self, kind: Kind, probability: float) -> Places:
         """Takes each entity of a kind with this probability, and gives the places of those taken."""
         number = self.number(kind)
+        if not 0 <= probability <= 1:
+            raise ConfigError(
+                f"a probability lies in 0 … 1; sample got {probability} for {self.kinds[number].kind}"
+            )
         struck = self._struck(probability)
-        return struck[self.observe(struck, self.kinds[number].layer) == number]
+        taken: Places = struck[self.observe(struck, self.kinds[number].layer) == number]
+        return taken
 
     def uniform(self) -> NDArray[np.float64]:
         """[batch]: a number in [0, 1) for each world."""
@@ -182,19 +201,17 @@ class World:
 
     def uniform_at(self, places: Places) -> NDArray[np.float64]:
         """Gives a number in [0, 1) for each place."""
-        game, row, column = self.coordinates(places)
-        return as_uniform(self.random.words_of(game, row * self.width + column))
+        game = places // self.size
+        return as_uniform(self.random.words_of(game, self._cell_numbers[places - self._first[game]]))
 
     def draw(self, kind: Kind) -> tuple[Places, Places]:
         """Draws one entity of a kind in each world that has any. Gives these worlds and the places in them."""
-        number = self.number(kind)
-        inside = self.everywhere(np.arange(self.batch), self.interior)
-        found = self.observe(inside, self.kinds[number].layer) == number
-        count = np.cumsum(found, axis=1)
-        chosen = (self.uniform() * count[:, -1]).astype(np.int64)
-        games = np.flatnonzero(count[:, -1])
-        cell = (count[games] > chosen[games, None]).argmax(axis=1)
-        return games, inside[games, cell]
+        found = self._is_there(self.number(kind))
+        count = found.sum(axis=1)
+        chosen = np.cumsum(count) - count + (self.uniform() * count).astype(np.int64)
+        games = np.flatnonzero(count)
+        cell = np.flatnonzero(found)[chosen[games]] % len(self.interior)
+        return games, self._first[games] + self.interior[cell]
 
     def _struck(self, probability: float) -> Places:
         """Takes each cell with a probability, and gives the places of those taken.
@@ -203,16 +220,15 @@ class World:
         a few numbers for each world, where a number for each cell would cost hundreds.
         """
         cells = len(self.interior)
-        survival = _survival(probability, cells)
         count = ceil(cells * probability + 4 * sqrt(cells * probability)) + 1
         found = [np.full((self.batch, 1), -1)]
         while (found[-1][:, -1] < cells).any():
             uniform = as_uniform(self.random.words(count, more=len(found) - 1))
-            gaps = cells - np.searchsorted(survival, uniform, side="right")
-            found.append(found[-1][:, -1:] + np.cumsum(gaps + 1, axis=1))
+            found.append(found[-1][:, -1:] + np.cumsum(_gaps(uniform, probability, cells) + 1, axis=1))
         cell = found[1] if len(found) == 2 else np.concatenate(found[1:], axis=1)
-        game, draw = np.nonzero(cell < cells)
-        return self._first[game] + self.interior[cell[game, draw]]
+        taken = np.flatnonzero(cell < cells)
+        struck: Places = self._first[taken // cell.shape[1]] + self.interior[cell.ravel()[taken]]
+        return struck
 
     def scatter(self, games: Places, among: Places, count: int) -> Places:
         """[games, count]: free places drawn without repetition in each of these worlds, from places ``among`` those of
@@ -220,10 +236,12 @@ class World:
         places = self.everywhere(games, among)
         order = self.random.words_of(games[:, None], np.arange(len(among)))
         order[~self.is_free(places)] = np.iinfo(np.uint64).max
-        chosen = np.argsort(order, axis=1, kind="stable")[:, :count]
+        chosen = _smallest(order, count)
         drawn: Places = np.take_along_axis(places, chosen, axis=1)
         if drawn.shape[1] < count or not self.is_free(drawn).all():
-            raise GameError(f"a world has no room for {count} more things; make it larger, or put fewer into it")
+            raise GameError(
+                f"a world has no room for {count} more things; make it larger, or put fewer into it"
+            )
         return drawn
 
     # Worlds as a whole -------------------------------------------------------------------------------
@@ -238,30 +256,59 @@ class World:
                         f"row {row} of the layout has {letter!r}; the letters of its kinds are {''.join(numbers)!r}"
                     )
                 number = numbers[letter]
-                self.blank[self.place(0, row, column), self.kinds[number].layer] = number
+                self.blank[self.kinds[number].layer, self.place(0, row, column)] = number
 
     def vacant(self) -> Places:
         """Gives the places of the first world that an agent can enter when the world is new."""
-        free = self.passable[self.blank[self.interior]].all(axis=1)
+        free = self.passable[self.blank[:, self.interior]].all(axis=0)
         return self.interior[free]
 
     def clear(self, games: Places) -> None:
         """Makes these worlds new, without agents."""
-        self.grid.reshape(self.batch, self.size, self.layers)[games] = self.blank
+        self.by_game[games] = self.blank.T
         self.resting[games] = 0
 
     def check_state(self) -> None:
         """Raises ``SavedStateError`` if the arrays are not possible."""
-        inside = np.isin(self.agents - self._first[:, None], self.interior).all()
-        if (self._flat >= len(self.kinds)).any() or not inside or (self.resting < 0).any():
-            raise SavedStateError("saved state of a world names kinds or places that do not exist")
+        if (self.grid >= len(self.kinds)).any():
+            raise SavedStateError("saved state of a world has a kind that does not exist")
+        if not np.isin(self.agents - self._first[:, None], self.interior).all():
+            raise SavedStateError("saved state of a world has an agent outside of it")
+        if not self.is_agent[self.look(self.agents)].any(axis=-1).all():
+            raise SavedStateError("saved state of a world has an agent that is not in its place")
+        if self.resting.size and (self.resting.min(axis=1) != 0).any():
+            raise SavedStateError("saved state of a world has no agent that is awake")
+
+
+def _gaps(uniform: NDArray[np.float64], probability: float, cells: int) -> Places:
+    """Gives how many cells are passed over: the number of k = 1, 2 … with uniform < (1 - probability)^k.
+
+    The logarithm gives the number but for rounding, which differs between machines. A look at the chances themselves
+    corrects it. To search for them would take five times as long.
+    """
+    chances = _chances(probability, cells)
+    rate = log1p(-probability) if 0 < probability < 1 else -1e-300 if probability == 0 else -1e300
+    steps = np.log(np.maximum(uniform, 1e-300)) / rate
+    gaps: Places = np.minimum(steps, cells).astype(np.int64)
+    gaps -= uniform >= chances[gaps]
+    gaps += uniform < chances[gaps + 1]
+    return gaps
 
 
 @lru_cache(maxsize=64)
-def _survival(probability: float, cells: int) -> NDArray[np.float64]:
-    """The chances (1 - probability)^k that k cells are not taken, for k = cells … 1, in ascending order. They are
+def _chances(probability: float, cells: int) -> NDArray[np.float64]:
+    """The chances (1 - probability)^k that k cells are passed over, and 0 for more cells than there are. They are
     products, which are the same on every machine."""
-    return np.cumprod(np.full(cells, 1.0 - probability))[::-1].copy()
+    return np.concatenate([[1.0], np.cumprod(np.full(cells, 1.0 - probability)), [0.0]])
+
+
+def _smallest(words: NDArray[np.uint64], count: int) -> Places:
+    """[rows, count]: the columns of the smallest words of each row, in ascending order of the words."""
+    if count >= words.shape[1]:
+        return np.argsort(words, axis=1)
+    first = np.argpartition(words, count, axis=1)[:, :count]
+    order = np.argsort(np.take_along_axis(words, first, axis=1), axis=1)
+    return np.take_along_axis(first, order, axis=1)
 
 
 def _checked(kinds: Sequence[Entity]) -> tuple[Entity, ...]:
@@ -270,5 +317,7 @@ def _checked(kinds: Sequence[Entity]) -> tuple[Entity, ...]:
     if twice:
         raise ConfigError(f"each kind of a world needs a name of its own; {', '.join(twice)} comes twice")
     if not 2 <= len(kinds) <= MOST_KINDS:
-        raise ConfigError(f"a world has 2 to {MOST_KINDS} kinds, the empty cell and the wall first; got {len(kinds)}")
+        raise ConfigError(
+            f"a world has 2 to {MOST_KINDS} kinds, the empty cell and the wall first; got {len(kinds)}"
+        )
     return tuple(kinds)
