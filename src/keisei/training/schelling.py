@@ -68,7 +68,8 @@ class _Deeds:
 
     @classmethod
     def none(cls, shape: tuple[int, int]) -> _Deeds:
-        return cls(*(np.zeros(shape, np.int64) for _ in range(4)), np.zeros(shape))
+        turns, cleanings, stags, hares = np.zeros((4, *shape), np.int64)
+        return cls(turns, cleanings, stags, hares, np.zeros(shape))
 
     def note(self, places: IntArray, actions: IntArray, rewards: FloatArray) -> None:
         """Notes one turn of all games."""
