@@ -28,6 +28,7 @@ COMMANDS = {
     "games": "List all games with their seats, actions and observations.",
     "ladder": "Play each checkpoint of a run against the ones before it, and rate them, oldest first.",
     "league": "Show the league of a run: members, scores against each, ratings, and the win-rate matrix.",
+    "match": "Play a match of two players, and tell the difference of their ratings.",
     "perft": "Count the leaves of the tree of legal Shogi moves, to check the rules and the speed of the core.",
     "play": "Play random games and print the speed and how they ended.",
     "plot": "Draw curves of runs: strength, entropy, games and speed over the transitions.",
@@ -36,6 +37,7 @@ COMMANDS = {
     "soak": "Kill, stop, reset and pause workers, and check every slab.",
     "tournament": "Play all players against each other, and rate them.",
     "train": "Train by self-play.",
+    "usi": "Speak USI on standard input and output, for a Shogi GUI.",
     "verify": "Check that all backends and all numbers of workers collect the same experience.",
 }
 """The subcommands, with their lines in the help. Each is the first sentence of the command's own help."""
