@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +35,20 @@ _PLAYER = "A run, RUN@UPDATE, a checkpoint, random, greedy, heuristic, search:DE
 _OPTION = "NAME=VALUE, an option of the engine; may be repeated."
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """A match as it was asked for."""
+
+    texts: tuple[str, str]
+    options: tuple[Mapping[str, str], Mapping[str, str]]
+    game: RunGame
+    root: Path
+    temperature: float | None
+    games: int
+    seed: int
+    opening_plies: int | None
+
+
 def match(
     first: Annotated[str, typer.Argument(help=_PLAYER)],
     second: Annotated[str, typer.Argument(help=_PLAYER)],
@@ -60,22 +75,24 @@ def match(
     as usi:COMMAND, such as "usi:./engine --fast". Such games have a clock, and are played one after the other."""
     from keisei.evaluation.matches import whole_rounds
 
-    texts, suffix = (first, second), form and f".{form}"
-    options = [_options(given) for given in (first_option, second_option)]
-    engines = any(text.startswith(ENGINE) for text in texts)
-    found = _game(texts, game, root)
-    games = whole_rounds(games, found.spec.seats)
+    suffix = form and f".{form}"
+    found = _game((first, second), game, root)
+    plan = _Plan(
+        texts=(first, second),
+        options=(_options(first_option), _options(second_option)),
+        game=found,
+        root=root,
+        temperature=temperature,
+        games=whole_rounds(games, found.spec.seats),
+        seed=seed,
+        opening_plies=opening_plies,
+    )
     if records is not None:
         prepare_records(records, found.spec, suffix)
-    if engines:
-        control = _control(time, byoyomi, increment)
-        played = _against_engines(
-            texts, options, found, root, temperature, games, seed, opening_plies, control
-        )
+    if any(text.startswith(ENGINE) for text in plan.texts):
+        played = _against_engines(plan, _control(time, byoyomi, increment))
     else:
-        played = _among_ours(
-            texts, options, found, root, temperature, games, seed, opening_plies, records is not None
-        )
+        played = _among_ours(plan, record=records is not None)
     if as_json:
         typer.echo(json.dumps(matches_as_json(played.players[0], [played], temperature), indent=2))
     else:
@@ -120,24 +137,15 @@ def _game(texts: Sequence[str], named: str | None, root: Path) -> RunGame:
     return found
 
 
-def _among_ours(
-    texts: tuple[str, str],
-    options: Sequence[Mapping[str, str]],
-    game: RunGame,
-    root: Path,
-    temperature: float | None,
-    games: int,
-    seed: int,
-    opening_plies: int | None,
-    record: bool,
-) -> MatchResult:
+def _among_ours(plan: _Plan, record: bool) -> MatchResult:
     from keisei.evaluation import play_match
     from keisei.training.players import load_player
 
-    if any(options):
+    if any(plan.options):
         raise ConfigError("--first-option and --second-option are for engines (usi:COMMAND); leave them out")
-    need_players(texts, game)
-    first, second = (load_player(text, game.spec, root, temperature) for text in texts)
+    game, games = plan.game, plan.games
+    need_players(plan.texts, game)
+    first, second = (load_player(text, game.spec, plan.root, plan.temperature) for text in plan.texts)
     with games_progress() as progress:
         return play_match(
             game.name,
@@ -145,46 +153,25 @@ def _among_ours(
             first,
             second,
             games,
-            seed,
-            opening_plies=opening_plies,
+            plan.seed,
+            opening_plies=plan.opening_plies,
             record=record,
             on_game=bar_of(progress, f"{first.name} against {second.name}", games),
         )
 
 
-def _against_engines(
-    texts: tuple[str, str],
-    options: Sequence[Mapping[str, str]],
-    game: RunGame,
-    root: Path,
-    temperature: float | None,
-    games: int,
-    seed: int,
-    opening_plies: int | None,
-    control: TimeControl,
-) -> MatchResult:
+def _against_engines(plan: _Plan, control: TimeControl) -> MatchResult:
     from keisei.interfaces.usi.engine_match import MatchSettings, play_engines
 
-    plies = 4 if opening_plies is None else opening_plies
-    settings = MatchSettings(games, seed, plies, game.spec.max_plies or 512, control)
+    plies = 4 if plan.opening_plies is None else plan.opening_plies
+    settings = MatchSettings(plan.games, plan.seed, plies, plan.game.spec.max_plies or 512, control)
     with ExitStack() as stack, games_progress() as progress:
-        first, second = (
-            _contestant(stack, text, given, game, root, temperature)
-            for text, given in zip(texts, options, strict=True)
-        )
-        return play_engines(
-            first, second, settings, bar_of(progress, f"{first.name} against {second.name}", games)
-        )
+        first, second = (_contestant(plan, number, stack) for number in (0, 1))
+        bar = bar_of(progress, f"{first.name} against {second.name}", plan.games)
+        return play_engines(first, second, settings, bar)
 
 
-def _contestant(
-    stack: ExitStack,
-    text: str,
-    options: Mapping[str, str],
-    game: RunGame,
-    root: Path,
-    temperature: float | None,
-) -> Contestant:
+def _contestant(plan: _Plan, number: int, stack: ExitStack) -> Contestant:
     """Gives a player of a match with engines. The stack ends an engine that it starts."""
     from keisei.interfaces.usi.client import UsiClient
     from keisei.interfaces.usi.engine_match import EngineContestant, MindContestant
@@ -192,12 +179,13 @@ def _contestant(
     from keisei.interfaces.usi.thinkers import mind_of
     from keisei.training.players import load_player
 
+    text, options = plan.texts[number], plan.options[number]
     if text.startswith(ENGINE):
         client = UsiClient(shlex.split(text.removeprefix(ENGINE)), options)
         stack.callback(client.end)
         return EngineContestant(client.name, client)
     if options:
         raise ConfigError(f"{text} is no engine and has no options; leave them out")
-    player = load_player(text, game.spec, root)
-    ours = EngineOptions(temperature=temperature or 0.0, delay=0)
-    return MindContestant(player.name, mind_of(player.policy, ours, game.options), ours)
+    player = load_player(text, plan.game.spec, plan.root)
+    ours = EngineOptions(temperature=plan.temperature or 0.0, delay=0)
+    return MindContestant(player.name, mind_of(player.policy, ours, plan.game.options), ours)
