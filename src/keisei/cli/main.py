@@ -32,6 +32,7 @@ COMMANDS = {
     "perft": "Count the leaves of the tree of legal Shogi moves, to check the rules and the speed of the core.",
     "play": "Play random games and print the speed and how they ended.",
     "plot": "Draw curves of runs: strength, entropy, games and speed over the transitions.",
+    "pretrain": "Make a run whose network imitates recorded games.",
     "profile": "Show where the time of training goes: collecting, preparing, learning, publishing weights.",
     "runs": "List all runs with their state, progress and last scores.",
     "soak": "Kill, stop, reset and pause workers, and check every slab.",
