@@ -76,7 +76,7 @@ def match(
     from keisei.evaluation.matches import whole_rounds
 
     suffix = form and f".{form}"
-    found = _game((first, second), game, root)
+    found = game_of_players((first, second), game, root)
     plan = _Plan(
         texts=(first, second),
         options=(_options(first_option), _options(second_option)),
@@ -118,7 +118,7 @@ def _control(time: float, byoyomi: float, increment: float) -> TimeControl:
     return TimeControl(time, 0.0 if increment else byoyomi, increment)
 
 
-def _game(texts: Sequence[str], named: str | None, root: Path) -> RunGame:
+def game_of_players(texts: Sequence[str], named: str | None, root: Path) -> RunGame:
     """Gives the game of the first run among the players, or the one that is named."""
     from keisei.games.registry import DEFAULT_GAME, make_game
     from keisei.policies.registry import PLAYERS

@@ -110,8 +110,8 @@ def _inputs(observation: ObservationSpec) -> tuple[IntArray, FloatArray]:
 
 
 def _is_native(tensor: Tensor) -> bool:
-    """Computes the same with dense products, for graphics cards and other precisions."""
-    return tensor.device.type == "cpu" and tensor.dtype == torch.float32
+    """Whether the native core computes this. Graphics cards, other precisions and exports use dense products."""
+    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and not torch.jit.is_tracing()
 
 
 def _numbers(observations: Tensor) -> Any:

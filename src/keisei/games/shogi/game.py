@@ -25,7 +25,7 @@ from keisei.games.contract import (
 )
 from keisei.games.pictures import LastPositions
 from keisei.games.saved import digest_of, unwrap, wrap
-from keisei.games.shogi import lookahead
+from keisei.games.shogi import lookahead, meaning
 from keisei.games.shogi.board import Board
 from keisei.games.shogi.match_records import ShogiRecords
 from keisei.games.shogi.sfen import STARTING_SFEN, native_position, parse_sfen
@@ -192,6 +192,16 @@ class ShogiGame:
     def text(self, game: int = 0) -> str:
         """Draws the board of a game, as KIF does."""
         return str(Board.from_packed(self.pack()[game].tobytes()))
+
+    def move_name(self, action: int, game: int = 0) -> str:
+        """Gives a move as USI writes it."""
+        return Board.from_packed(self.pack()[game].tobytes()).move_from_action(action).usi()
+
+    def observation_meaning(self) -> list[str]:
+        return meaning.plane_meaning()
+
+    def action_meaning(self) -> list[str]:
+        return meaning.action_meaning()
 
     def keep_last_positions(self) -> None:
         self._last.keep()
