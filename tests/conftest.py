@@ -12,5 +12,14 @@ settings.register_profile("keisei", deadline=None)
 settings.load_profile("keisei")
 
 # Modules named *_for_tests are shared between folders. Processes that tests start take over this path.
-for folder in ("experience", "games/ludo", "learners", "machine", "parallel", "runs", "training"):
+for folder in (
+    "experience",
+    "games/ludo",
+    "interfaces/usi",
+    "learners",
+    "machine",
+    "parallel",
+    "runs",
+    "training",
+):
     sys.path.insert(0, str(Path(__file__).parent / folder))
