@@ -50,16 +50,12 @@ def texts(picture: ElementTree.Element) -> list[str]:
 
 def curves(picture: ElementTree.Element) -> list[tuple[str, list[tuple[float, float]]]]:
     """The colour and the corners of each curve. Other lines are grey, or belong to the axes."""
-    found = []
-    for path in picture.iter(f"{NAMESPACE}path"):
-        style, corners = path.get("style", ""), CORNER.findall(path.get("d", ""))
-        if (match := re.search(r"fill: none;.*stroke: (#\w+); stroke-width: 1.3;", style)) or (
-            match := re.search(
-                r"fill: none;.*stroke-dasharray: [^;]*; stroke-dashoffset: 0; stroke: (#\w+)", style
-            )
-        ):
-            found.append((match[1], [(float(x), float(y)) for x, y in corners]))
-    return found
+    paths = [path.attrib for path in picture.iter(f"{NAMESPACE}path")]
+    return [
+        (match[1], [(float(x), float(y)) for x, y in CORNER.findall(path["d"])])
+        for path in paths
+        if (match := re.search(r"stroke: (#\w+); stroke-width: 1.3;", path.get("style", "")))
+    ]
 
 
 def strokes(picture: ElementTree.Element) -> list[str]:
@@ -163,7 +159,7 @@ def test_several_runs(run: RunDirectory) -> None:
     assert sum(text.startswith("connect-four · residual 32×2") for text in shown) == 2
     assert "best so far 55%" not in shown
     assert shown.count("random 80%") == 2
-    assert strokes(picture).count(COLOURS[0]) == strokes(picture).count(COLOURS[1]) == 10
+    assert strokes(picture).count(COLOURS[0]) == strokes(picture).count(COLOURS[1]) == 9
     result = plot(root, "first", "second")
     assert "━━ second" in result.stdout
 

@@ -145,7 +145,7 @@ class _Page:
 
     def line(self, left: float, right: float, y: float, colour: str) -> None:
         across = [left / WIDTH, right / WIDTH], [1 - y / self.height] * 2
-        self.figure.add_artist(Line2D(*across, color=colour, linewidth=1.3, solid_capstyle="round"))
+        self.figure.add_artist(Line2D(*across, color=colour, linewidth=1.5, solid_capstyle="round"))
 
     def axes(self, box: _Box) -> Axes:
         place = (
