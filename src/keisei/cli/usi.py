@@ -94,9 +94,9 @@ def _load(options: EngineOptions) -> Mind:
     torch.set_num_threads(options.threads)
     policy = named_player(options.run, make_game("shogi").spec)
     if policy is not None:
-        return mind_of(policy, options, {})
+        return mind_of(policy)
     root = Path(options.root)
     game = game_of(options.run, root)
     if game.spec.name != "shogi":
         raise ConfigError(f"{options.run} plays {game.spec.name}, and USI is for Shogi; name a run of Shogi")
-    return mind_of(load_trained(options.run, game.spec, root)[1], options, game.options)
+    return mind_of(load_trained(options.run, game.spec, root)[1], game.options)

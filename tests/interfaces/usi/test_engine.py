@@ -9,8 +9,8 @@ from threading import Event, Thread
 import pytest
 
 from keisei.errors import InvalidPositionError
-from keisei.interfaces.usi.engine import Engine, Tell
-from keisei.interfaces.usi.protocol import EngineOptions, Insight, Limits, Line
+from keisei.interfaces.usi.engine import Engine, Task
+from keisei.interfaces.usi.protocol import EngineOptions, Insight, Line
 
 LONG = 30.0
 
@@ -45,12 +45,12 @@ class SlowStudy:
     def any_move(self) -> str:
         return "9g9f"
 
-    def think(self, limits: Limits, seconds: float | None, tell: Tell, stopped: Callable[[], bool]) -> None:
-        self.stopped = stopped
+    def think(self, task: Task) -> None:
+        self.stopped = task.stopped
         self.allowed.wait(LONG)
         if self.failing:
             raise RuntimeError("it broke")
-        tell(self.insight)
+        task.tell(self.insight)
         self.told.set()
 
     def mate(self, stopped: Callable[[], bool]) -> str:
@@ -160,6 +160,23 @@ def test_stop_brings_what_is_known(talk: Talk) -> None:
     talk.say("stop")
     assert talk.next() == "bestmove 7g7f ponder 3c3d"
     assert study.stopped()
+
+
+def test_stop_is_answered_while_another_player_is_loaded(talk: Talk) -> None:
+    talk.say("go infinite")
+    talk.study()
+    talk.let_load.clear()
+    talk.say("setoption name Run value other", "isready", "stop")
+    assert talk.next() == "bestmove 9g9f"
+    talk.let_load.set()
+    assert talk.next() == "readyok"
+
+
+def test_options_hold_for_the_next_search(talk: Talk) -> None:
+    talk.say("isready", "setoption name MultiPV value 2", "go infinite")
+    assert talk.next() == "readyok"
+    talk.study().allowed.set()
+    assert "multipv 1 score" in talk.next()
 
 
 def test_stop_without_a_search_says_nothing(talk: Talk) -> None:

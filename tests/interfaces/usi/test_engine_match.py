@@ -25,8 +25,7 @@ FAST = TimeControl(byoyomi=0.2)
 def ours(name: str = "greedy") -> MindContestant:
     policy = named_player(name, make_game("shogi").spec)
     assert policy is not None
-    options = EngineOptions(delay=0)
-    return MindContestant(name, mind_of(policy, options, {}), options)
+    return MindContestant(name, mind_of(policy), EngineOptions(delay=0))
 
 
 @pytest.fixture

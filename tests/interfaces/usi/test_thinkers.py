@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from keisei import make_game
 from keisei.games.contract import Array, BoolArray, FloatArray
 from keisei.games.shogi import Board
-from keisei.interfaces.usi.engine import Mind
+from keisei.interfaces.usi.engine import Mind, Task, Tell
 from keisei.interfaces.usi.protocol import EngineOptions, Insight, Limits
 from keisei.interfaces.usi.thinkers import NetworkMind, PolicyMind, SearchMind, mind_of
 from keisei.policies import NeuralPolicy, build_network, named_player
@@ -21,20 +24,24 @@ MATED = "sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w 2r2b3g4s4n4l17p 1"
 ENTERED = "sfen 4K4/PPPPPPPPP/+R+R+B+B5/9/9/9/9/9/4k4 b GSNL3g3s3n3l9p 1"
 
 
-def network_mind(**options: object) -> Mind:
+def network_mind() -> Mind:
     network = build_network({"network": "mlp", "hidden_dim": 8, "num_layers": 1}, SHOGI.spec, seed=3)
-    return mind_of(NeuralPolicy(network, SHOGI.spec), EngineOptions(**options), {})  # type: ignore[arg-type]
+    return mind_of(NeuralPolicy(network, SHOGI.spec))
 
 
-def search_mind(name: str = "search:2", **options: object) -> Mind:
+def search_mind(name: str = "search:2") -> Mind:
     policy = named_player(name, SHOGI.spec)
     assert policy is not None
-    return mind_of(policy, EngineOptions(**options), {})  # type: ignore[arg-type]
+    return mind_of(policy)
 
 
-def found(mind: Mind, position: str, go: str = "") -> list[Insight]:
+def task(tell: Tell, go: str = "", seconds: float | None = None, **options: Any) -> Task:
+    return Task(EngineOptions(**options), Limits.parse(go.split()), seconds, tell, lambda: False)
+
+
+def found(mind: Mind, position: str, go: str = "", **options: Any) -> list[Insight]:
     insights: list[Insight] = []
-    mind.study(position).think(Limits.parse(go.split()), None, insights.append, lambda: False)
+    mind.study(position).think(task(insights.append, go, **options))
     for insight in insights:
         for line in insight.lines:
             board = Board.from_usi_position(position)
@@ -63,16 +70,16 @@ def test_a_network_plays_its_likeliest_move_and_says_what_follows(position: str)
 
 
 def test_a_network_tells_several_lines() -> None:
-    last = found(network_mind(lines=4), "startpos")[-1]
+    last = found(network_mind(), "startpos", lines=4)[-1]
     assert len({line.moves[0] for line in last.lines}) == 4
-    assert found(network_mind(lines=600), MATE_IN_ONE)[-1].lines[0].score != ""
+    assert found(network_mind(), MATE_IN_ONE, lines=600)[-1].lines[0].score != ""
 
 
 def test_a_temperature_brings_other_moves() -> None:
-    mind = network_mind(temperature=5.0)
-    assert len({found(mind, "startpos")[-1].lines[0].moves[0] for _ in range(20)}) > 3
-    cold = network_mind(temperature=1e-3)
-    assert len({found(cold, "startpos")[-1].lines[0].moves[0] for _ in range(20)}) == 1
+    mind = network_mind()
+    for temperature, least, most in ((5.0, 4, 20), (1e-3, 1, 1)):
+        drawn = [found(mind, "startpos", temperature=temperature)[-1] for _ in range(20)]
+        assert least <= len({insight.lines[0].moves[0] for insight in drawn}) <= most
 
 
 class Judge:
@@ -92,13 +99,13 @@ class Judge:
     ("value", "score", "chance"), [(0, "cp 0", 0.5), (0.5, "cp 659", 0.75), (-2, "cp -9999", 0)]
 )
 def test_values_become_scores(value: float, score: str, chance: float) -> None:
-    line = found(NetworkMind(Judge(value), EngineOptions(), SHOGI), "startpos")[0].lines[0]  # type: ignore[arg-type]
+    line = found(NetworkMind(Judge(value), SHOGI), "startpos")[0].lines[0]  # type: ignore[arg-type]
     assert line.score == score
     assert line.chance == pytest.approx(chance, abs=1e-5)
 
 
 def test_a_move_that_gives_a_good_position_away_scores_low() -> None:
-    lines = found(NetworkMind(Judge(0.5), EngineOptions(lines=3), SHOGI), "startpos")[-1].lines  # type: ignore[arg-type]
+    lines = found(NetworkMind(Judge(0.5), SHOGI), "startpos", lines=3)[-1].lines  # type: ignore[arg-type]
     assert [line.score for line in lines] == ["cp -659"] * 3
 
 
@@ -112,7 +119,7 @@ def test_a_search_goes_deeper_and_takes_what_hangs() -> None:
 
 
 def test_a_search_orders_its_lines() -> None:
-    lines = found(search_mind(lines=5), HANGING)[-1].lines
+    lines = found(search_mind(), HANGING, lines=5)[-1].lines
     scores = [int(line.score.removeprefix("cp ")) for line in lines]
     assert len(lines) == 5
     assert scores == sorted(scores, reverse=True)
@@ -123,7 +130,7 @@ def test_a_search_sees_mates() -> None:
     line = found(search_mind("search:3"), MATE_IN_ONE)[-1].lines[0]
     assert (line.moves, line.score, line.chance) == (("G*5b",), "mate 1", 1.0)
     threat = "sfen 4k4/9/4P4/9/9/9/9/9/4K4 w G2r2b3g4s4n4l17p 1"
-    lines = found(search_mind("search:2", lines=600), threat)[-1].lines
+    lines = found(search_mind(), threat, lines=600)[-1].lines
     assert "mate -2" in {line.score for line in lines}
 
 
@@ -138,20 +145,20 @@ def test_a_search_sees_mates() -> None:
     ],
 )
 def test_limits_of_a_search(go: str, options: dict[str, int], depths: list[int]) -> None:
-    insights = found(search_mind("search:4", **options), "startpos", go)
+    insights = found(search_mind("search:4"), "startpos", go, **options)
     assert [insight.depth for insight in insights] == depths
 
 
 def test_a_search_that_is_stopped_keeps_what_it_has() -> None:
     insights: list[Insight] = []
     study = search_mind("search:9").study("startpos")
-    study.think(Limits(), None, insights.append, lambda: len(insights) >= 2)
+    study.think(replace(task(insights.append), stopped=lambda: len(insights) >= 2))
     assert len(insights) == 2
 
 
 def test_a_search_that_has_no_time_ends_soon() -> None:
     insights: list[Insight] = []
-    search_mind("search:9").study("startpos").think(Limits(), 0.0, insights.append, lambda: False)
+    search_mind("search:9").study("startpos").think(task(insights.append, seconds=0.0))
     assert len(insights) == 1
 
 

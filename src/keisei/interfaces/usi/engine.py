@@ -16,13 +16,25 @@ from typing import Protocol, TypeAlias
 from keisei.errors import KeiseiError
 from keisei.interfaces.usi.protocol import EngineOptions, Insight, Limits, info_lines, option_of
 
-__all__ = ["Engine", "Load", "Mind", "Study", "Tell"]
+__all__ = ["Engine", "Load", "Mind", "Study", "Task", "Tell"]
 
 FAILED = 2
 """The exit code if no player could be loaded."""
 _LONGEST_ERROR = 400
 
 Tell: TypeAlias = Callable[[Insight], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """How to think about a position."""
+
+    options: EngineOptions
+    limits: Limits
+    seconds: float | None
+    """How long it should take; None for as long as it likes."""
+    tell: Tell
+    stopped: Callable[[], bool]
 
 
 class Study(Protocol):
@@ -95,6 +107,7 @@ class _Search:
     """A ``go`` that has not been answered."""
 
     number: int
+    options: EngineOptions
     limits: Limits
     study: Study
     seconds: tuple[float, float] | None
@@ -107,6 +120,10 @@ class _Search:
     insight: Insight | None = None
     done: _Done | None = None
     stop: Event = field(default_factory=Event)
+
+    def task(self, tell: Tell) -> Task:
+        seconds = None if self.seconds is None or self.waits else self.seconds[0]
+        return Task(self.options, self.limits, seconds, tell, self.stop.is_set)
 
 
 class Engine:
@@ -185,8 +202,8 @@ class Engine:
         name = words[0] if words else ""
         if name in self._commands:
             self._commands[name](words[1:], heard.at)
-        elif name in self._playing and not self._need_player():
-            self._held.append(heard)
+        elif self._held or (name == "go" and not self._need_player()):
+            self._held.append(heard)  # the player is being loaded
         elif name in self._playing:
             self._playing[name](words[1:], heard.at)
         elif name:
@@ -240,7 +257,7 @@ class Engine:
             self._exit_code = FAILED
             return
         self._mind, self._loaded = loaded.mind, loaded.player
-        if not self._need_player():  # the options have changed meanwhile
+        if not self._need_player():  # the options have changed meanwhile, so it is loaded again
             return
         self._ready()
         held, self._held = self._held, []
@@ -267,7 +284,9 @@ class Engine:
         waits = limits.infinite or limits.ponder
         deadline = None if seconds is None else at + seconds[1]
         verdict = study.settled() if limits.mate is None else None
-        self._search = _Search(self._searches, limits, study, seconds, at, deadline, waits, verdict)
+        self._search = _Search(
+            self._searches, self._options, limits, study, seconds, at, deadline, waits, verdict
+        )
         if verdict is None:
             self._start(self._work, self._search)
         elif not waits:
@@ -275,15 +294,12 @@ class Engine:
 
     def _work(self, search: _Search) -> None:
         """Thinks, in its own thread."""
-        number, stopped = search.number, search.stop.is_set
+        number = search.number
         try:
             if search.limits.mate is not None:
-                self._events.put(_Done(number, mate=search.study.mate(stopped)))
+                self._events.put(_Done(number, mate=search.study.mate(search.stop.is_set)))
                 return
-            wish = None if search.seconds is None or search.waits else search.seconds[0]
-            search.study.think(
-                search.limits, wish, lambda insight: self._events.put(_Found(number, insight)), stopped
-            )
+            search.study.think(search.task(lambda insight: self._events.put(_Found(number, insight))))
             self._events.put(_Done(number))
         except Exception as error:
             self._events.put(_Done(number, error=_told(error)))
@@ -291,7 +307,7 @@ class Engine:
     def _note(self, search: _Search, insight: Insight) -> None:
         search.insight = insight
         elapsed = time.monotonic() - search.started
-        for line in info_lines(insight, elapsed, self._options.lines > 1):
+        for line in info_lines(insight, elapsed, search.options.lines > 1):
             self._send(line)
 
     def _stop(self, words: list[str], at: float) -> None:
@@ -336,7 +352,7 @@ class Engine:
         if search.insight is None or not search.insight.lines:
             return search.study.any_move()
         best = search.insight.lines[0]
-        if 100 * best.chance < self._options.resign_below:
+        if 100 * best.chance < search.options.resign_below:
             return "resign"
         return best.moves[0] + (f" ponder {best.moves[1]}" if len(best.moves) > 1 else "")
 

@@ -17,7 +17,7 @@ from keisei.games.registry import make_game
 from keisei.games.shogi.board import Board, Outcome, Termination
 from keisei.interfaces.usi.client import UsiClient
 from keisei.interfaces.usi.clocks import GRACE, Clock, TimeControl
-from keisei.interfaces.usi.engine import Mind
+from keisei.interfaces.usi.engine import Mind, Task
 from keisei.interfaces.usi.protocol import EngineOptions, Insight, Limits
 
 __all__ = ["Contestant", "EngineContestant", "MatchSettings", "MindContestant", "play_engines"]
@@ -81,7 +81,7 @@ class MindContestant:
         limits = Limits.parse(clock.words().split())
         wish, most = limits.seconds(turn, self.options) or (None, clock.most_seconds(turn))
         deadline = time.monotonic() + most
-        study.think(limits, wish, found.append, lambda: time.monotonic() > deadline)
+        study.think(Task(self.options, limits, wish, found.append, lambda: time.monotonic() > deadline))
         return found[-1].lines[0].moves[0] if found else study.any_move()
 
     def finish(self, result: str) -> None:

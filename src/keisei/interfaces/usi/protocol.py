@@ -68,7 +68,7 @@ class EngineOptions:
     @property
     def player(self) -> tuple[object, ...]:
         """What is loaded from disk. If it changes, the engine loads again."""
-        return self.run, self.root, self.temperature, self.threads
+        return self.run, self.root, self.threads
 
     def offered(self) -> Iterator[str]:
         """Gives a line for each option, as the answer to ``usi`` lists them."""

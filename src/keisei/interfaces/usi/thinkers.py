@@ -19,8 +19,8 @@ from keisei.games.registry import make_game
 from keisei.games.shogi.board import Board
 from keisei.games.shogi.mate import find_mate
 from keisei.games.shogi.moves import Move
-from keisei.interfaces.usi.engine import Mind, Study, Tell
-from keisei.interfaces.usi.protocol import EngineOptions, Insight, Limits, Line
+from keisei.interfaces.usi.engine import Mind, Study, Task
+from keisei.interfaces.usi.protocol import Insight, Line
 from keisei.native import core
 from keisei.policies.contract import Policy, Situation, TrainedPolicy
 from keisei.policies.search_player import SearchPlayer
@@ -42,12 +42,12 @@ _MATE_SCORE = core.MATE - 1000
 _KEYS = 1 << 62
 
 
-def mind_of(policy: Policy, options: EngineOptions, game_options: Mapping[str, Any]) -> Mind:
+def mind_of(policy: Policy, game_options: Mapping[str, Any] | None = None) -> Mind:
     """Gives the mind of a player. ``game_options`` are those of the game that it was trained on."""
     if isinstance(policy, SearchPlayer):
-        return SearchMind(policy.depth, options)
+        return SearchMind(policy.depth)
     if hasattr(policy, "log_probabilities"):
-        return NetworkMind(cast(TrainedPolicy, policy), options, make_game("shogi", **game_options))
+        return NetworkMind(cast(TrainedPolicy, policy), make_game("shogi", **(game_options or {})))
     return PolicyMind(policy)
 
 
@@ -56,7 +56,7 @@ class BoardStudy:
     """A board, and the function that thinks about it."""
 
     board: Board
-    thinker: Callable[[Board, Limits, float | None, Tell, Callable[[], bool]], None]
+    thinker: Callable[[Board, Task], None]
 
     @property
     def turn(self) -> int:
@@ -70,8 +70,8 @@ class BoardStudy:
     def any_move(self) -> str:
         return next(iter(self.board.legal_moves)).usi()
 
-    def think(self, limits: Limits, seconds: float | None, tell: Tell, stopped: Callable[[], bool]) -> None:
-        self.thinker(self.board, limits, seconds, tell, stopped)
+    def think(self, task: Task) -> None:
+        self.thinker(self.board, task)
 
     def mate(self, stopped: Callable[[], bool]) -> str:
         try:
@@ -84,32 +84,30 @@ class BoardStudy:
 class NetworkMind:
     """Plays what the network's policy prefers. It looks at one position, and at those of its lines."""
 
-    def __init__(self, policy: TrainedPolicy, options: EngineOptions, game: Game) -> None:
-        self._policy, self._options, self._game = policy, options, game
+    def __init__(self, policy: TrainedPolicy, game: Game) -> None:
+        self._policy, self._game = policy, game
         self._random = random.Random()
 
     def study(self, position: str) -> Study:
         return BoardStudy(Board.from_usi_position(position), self._think)
 
-    def _think(
-        self, board: Board, limits: Limits, seconds: float | None, tell: Tell, stopped: Callable[[], bool]
-    ) -> None:
-        ranked = self._ranked(board)
+    def _think(self, board: Board, task: Task) -> None:
+        ranked, options = self._ranked(board), task.options
         value = float(self._policy.evaluate(*self._seen([board]))[0])
-        moves = [*ranked][: self._options.lines]
-        if self._options.temperature:
-            moves = [*dict.fromkeys([self._draw(ranked), *moves])][: self._options.lines]
+        moves = [*ranked][: options.lines]
+        if options.temperature:
+            moves = [*dict.fromkeys([self._draw(ranked, options.temperature), *moves])][: options.lines]
         best = Line((moves[0].usi(),), *_judged(value))
-        tell(Insight(1, 1, (best,)))
+        task.tell(Insight(1, 1, (best,)))
         lines, nodes = [best], 1
         if len(moves) > 1:
             lines = self._valued(board, moves)
             nodes += len(moves)
         for plies in range(_EXPECTED_PLIES):
-            if stopped() or not self._extend(board, lines):
+            if task.stopped() or not self._extend(board, lines):
                 break
             nodes += len(lines)
-            tell(Insight(plies + 2, nodes, tuple(lines)))
+            task.tell(Insight(plies + 2, nodes, tuple(lines)))
 
     def _ranked(self, board: Board) -> dict[Move, float]:
         """Gives all legal moves with the logarithms of their probabilities, the likeliest first."""
@@ -117,8 +115,8 @@ class NetworkMind:
         moves = {move: float(found[board.action(move)]) for move in board.legal_moves}
         return dict(sorted(moves.items(), key=lambda item: -item[1]))
 
-    def _draw(self, ranked: Mapping[Move, float]) -> Move:
-        scaled = np.array([*ranked.values()]) / self._options.temperature
+    def _draw(self, ranked: Mapping[Move, float], temperature: float) -> Move:
+        scaled = np.array([*ranked.values()]) / temperature
         weights = np.exp(scaled - scaled.max()).tolist()
         return self._random.choices([*ranked], weights)[0]
 
@@ -152,35 +150,33 @@ class NetworkMind:
 class SearchMind:
     """Searches deeper and deeper, up to its depth, and counts material."""
 
-    def __init__(self, depth: int, options: EngineOptions) -> None:
-        self._depth, self._options = depth, options
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
         self._random = random.Random()
 
     def study(self, position: str) -> Study:
         return BoardStudy(Board.from_usi_position(position), self._think)
 
-    def _think(
-        self, board: Board, limits: Limits, seconds: float | None, tell: Tell, stopped: Callable[[], bool]
-    ) -> None:
+    def _think(self, board: Board, task: Task) -> None:
         started = time.monotonic()
         roots = _Roots(board, self._random)
-        deepest = self._deepest(limits)
-        most_nodes = min((nodes for nodes in (limits.nodes, self._options.nodes) if nodes), default=0)
-        for depth in range(1, deepest + 1):
+        most_nodes = min((n for n in (task.limits.nodes, task.options.nodes) if n), default=0)
+        for depth in range(1, self._deepest(task) + 1):
             begun = time.monotonic()
-            if not roots.deepen(depth, lambda: stopped() or 0 < most_nodes <= roots.nodes):
+            if not roots.deepen(depth, lambda: task.stopped() or 0 < most_nodes <= roots.nodes):
                 break
-            tell(Insight(depth, roots.nodes, roots.lines(self._options.lines, depth)))
-            took, now = time.monotonic() - begun, time.monotonic()
-            too_long = seconds is not None and (now - started) + _NEXT_DEPTH * took > seconds
-            if too_long or roots.decided or _NEXT_DEPTH * took > _LONGEST_CALL * len(roots.scores):
+            task.tell(Insight(depth, roots.nodes, roots.lines(task.options.lines, depth)))
+            now = time.monotonic()
+            next_takes = _NEXT_DEPTH * (now - begun)
+            too_long = task.seconds is not None and now - started + next_takes > task.seconds
+            if too_long or roots.decided or next_takes > _LONGEST_CALL * len(roots.scores):
                 break
 
-    def _deepest(self, limits: Limits) -> int:
-        wanted = [depth for depth in (limits.depth, self._options.depth) if depth]
+    def _deepest(self, task: Task) -> int:
+        wanted = [depth for depth in (task.limits.depth, task.options.depth) if depth]
         if wanted:
             return min(*wanted, core.MAX_SEARCH_DEPTH)
-        return core.MAX_SEARCH_DEPTH if limits.infinite or limits.nodes else self._depth
+        return core.MAX_SEARCH_DEPTH if task.limits.infinite or task.limits.nodes else self._depth
 
 
 class _Roots:
@@ -266,13 +262,11 @@ class PolicyMind:
     def study(self, position: str) -> Study:
         return BoardStudy(Board.from_usi_position(position), self._think)
 
-    def _think(
-        self, board: Board, limits: Limits, seconds: float | None, tell: Tell, stopped: Callable[[], bool]
-    ) -> None:
+    def _think(self, board: Board, task: Task) -> None:
         seed = self._random.randrange(_KEYS)
         situation = Situation(make_game("shogi", seed=seed, start=board.sfen()), seed, 0)
         action = int(self._policy.act(situation).actions[0])
-        tell(Insight(1, 1, (Line((board.move_from_action(action).usi(),)),)))
+        task.tell(Insight(1, 1, (Line((board.move_from_action(action).usi(),)),)))
 
 
 def _after(board: Board, moves: Sequence[Move]) -> Board:
