@@ -68,14 +68,21 @@ def test_what_an_engine_does_wrong_loses_its_game(
         assert record.names[int(record.outcome.winner)] == "greedy"
 
 
-def test_a_late_answer_is_not_taken_for_the_next(contestant: Callable[[str, str], EngineContestant]) -> None:
-    """It answers the first go when it is stopped, as it should, and later ones at once."""
-    client = contestant("dawdles", "print('bestmove resign' if moves > 1 else '', flush=True)").client
-    client.new_game()
-    with pytest.raises(EngineTimeoutError, match="did not say bestmove in time"):
-        client.go("startpos", "byoyomi 10", 0.05)
-    client.new_game()
-    assert client.go("startpos", "byoyomi 10", 10) == "resign"
+def test_a_late_answer_is_not_taken_for_the_next(tmp_path: Path) -> None:
+    """It answers the first go only when it is stopped, as it should, and later ones at once."""
+    answer, late = (
+        "print('bestmove win' if moves > 1 else '', flush=True)",
+        "print('bestmove resign', flush=True)",
+    )
+    client = UsiClient([str(bad_engine(tmp_path, "dawdles", answer, late))])
+    try:
+        client.new_game()
+        with pytest.raises(EngineTimeoutError, match="did not say bestmove in time"):
+            client.go("startpos", "byoyomi 10", 0.05)
+        client.new_game()
+        assert client.go("startpos", "byoyomi 10", 10) == "win"
+    finally:
+        client.end()
 
 
 def test_an_engine_that_cannot_start_is_an_error(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ LIGHT = ("numpy", "torch", "typer", "rich", "pydantic", "yaml", "keisei.games", 
 def engine(folder: Path, **options: str | int) -> Iterator[Engine]:
     """An engine that is ready. A client that is left alone would wait for ever, so it is ended at last."""
     client = Engine(str(keisei_usi(folder)))
+    process = client.proc
     try:
         for name, value in options.items():
             client.setoption(name, value)
@@ -31,9 +32,10 @@ def engine(folder: Path, **options: str | int) -> Iterator[Engine]:
         yield client
         client.quit()
     finally:
-        if client.proc is not None:
-            client.proc.kill()
-            client.proc.wait()
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            pipe.close()
 
 
 def play(black: Engine, white: Engine) -> tuple[cshogi.Board, list[str], str]:
@@ -96,37 +98,44 @@ def test_a_win_is_declared_where_cshogi_says_so(tmp_path: Path) -> None:
         assert client.go(byoyomi=1000)[0] == "resign"
 
 
-def conversation(lines: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def conversation(lines: str, *arguments: str) -> tuple[int, bytes]:
+    """The exit code and all that an engine writes. The pipe to it stays open until it ends."""
     code = "from keisei.cli.usi import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], input=lines.encode(), capture_output=True, check=False
-    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdin=-1, stdout=-1, stderr=subprocess.STDOUT
+    ) as engine:
+        assert engine.stdin is not None
+        assert engine.stdout is not None
+        engine.stdin.write(lines.encode())
+        engine.stdin.flush()
+        written = engine.stdout.read()
+        return engine.wait(), written
 
 
 def test_garbage_on_the_pipe_is_survived() -> None:
-    done = conversation("\x00\xff\nusi\nposition x\n\ngo go\nsetoption\nisready\nquit\n")
-    assert done.returncode == 0
-    assert b"usiok" in done.stdout
+    code, written = conversation("\x00\xff\nusi\nposition x\n\ngo go\nsetoption\nisready\nquit\n")
+    assert code == 0
+    assert b"usiok" in written
 
 
 def test_a_run_that_is_not_there_is_told() -> None:
-    done = conversation("isready\nstop\n" * 2, "--run", "nobody", "--root=nowhere")
-    assert done.returncode == 2
-    assert b"info string error: no run is named 'nobody'" in done.stdout
-    assert b"readyok" not in done.stdout
+    code, written = conversation("isready\nstop\n" * 2, "--run", "nobody", "--root=nowhere")
+    assert code == 2
+    assert b"info string error: no run is named 'nobody'" in written
+    assert b"readyok" not in written
 
 
 def test_a_run_of_another_game_is_told(tmp_path: Path) -> None:
     make_run(tmp_path, "other")
-    done = conversation("isready\nstop\n", "--run", "other", "--root", str(tmp_path))
-    assert b"other plays tictactoe, and USI is for Shogi" in done.stdout
+    written = conversation("isready\nstop\n", "--run", "other", "--root", str(tmp_path))[1]
+    assert b"other plays tictactoe, and USI is for Shogi" in written
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["--nonsense"], 2), (["--run"], 2)])
 def test_arguments(arguments: list[str], code: int) -> None:
-    done = conversation("", *arguments)
-    assert done.returncode == code
-    assert b"--run RUN" in done.stdout + done.stderr
+    found, written = conversation("", *arguments)
+    assert found == code
+    assert b"--run RUN" in written
 
 
 @pytest.mark.parametrize("start", ["cli.usi", "cli.entry"])

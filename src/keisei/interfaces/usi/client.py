@@ -19,7 +19,7 @@ __all__ = ["UsiClient"]
 START_SECONDS = 60.0
 """How long an engine may take to load."""
 _END_SECONDS = 2.0
-_STALE_SECONDS = 2.0
+_STALE_SECONDS = 1.0
 _LAST_WORDS = 5
 
 

@@ -51,9 +51,8 @@ class Study(Protocol):
         """Gives a legal move at once."""
         ...
 
-    def think(self, limits: Limits, seconds: float | None, tell: Tell, stopped: Callable[[], bool]) -> None:
-        """Tells what it finds, better and better, until it knows enough, ``seconds`` are used up, or it is
-        stopped."""
+    def think(self, task: Task) -> None:
+        """Tells what it finds, better and better, until it knows enough, its time is used up, or it is stopped."""
         ...
 
     def mate(self, stopped: Callable[[], bool]) -> str:
