@@ -54,7 +54,7 @@ def curves(picture: ElementTree.Element) -> list[tuple[str, list[tuple[float, fl
     return [
         (match[1], [(float(x), float(y)) for x, y in CORNER.findall(path["d"])])
         for path in paths
-        if (match := re.search(r"stroke: (#\w+); stroke-width: 1.3;", path.get("style", "")))
+        if (match := re.search(r"stroke: (#\w+); stroke-width: 1.3(?:;|$)", path.get("style", "")))
     ]
 
 

@@ -33,7 +33,7 @@ def bar_of(progress: Progress, text: str, games: int) -> Callable[[int, int], No
     return lambda ended, total: progress.update(task, completed=ended)
 
 
-def print_matches(name: str, matches: Sequence[MatchResult]) -> None:
+def print_matches(player: str, matches: Sequence[MatchResult]) -> None:
     """Makes a table with one column for each opponent."""
     table = Table(box=None, pad_edge=False)
     table.add_column("against", no_wrap=True)
@@ -44,7 +44,7 @@ def print_matches(name: str, matches: Sequence[MatchResult]) -> None:
         table.add_row(name, *(Text(column.get(name, "–")) for column in columns))
     console = Console(highlight=False)
     first = matches[0]
-    heading = f"{name} on {first.game}, seed {first.seed}, opening plies {first.opening_plies}\n"
+    heading = f"{player} on {first.game}, seed {first.seed}, opening plies {first.opening_plies}\n"
     console.print(Text(heading), soft_wrap=True)
     console.print(table)
 

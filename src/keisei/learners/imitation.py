@@ -92,13 +92,14 @@ class Imitation:
         known = as_tensor(~np.isnan(part.returns)).to(values.device)
         value_loss = ((values - returns).square() * known).sum() / max(1, int(known.sum()))
         loss = cross_entropy(logits, taken) + self.config.value_weight * value_loss
-        if not torch.isfinite(loss):
-            raise LearningError(f"the loss is {float(loss)}: imitation has diverged; lower the learning rate")
+        found = float(loss.detach())
+        if not math.isfinite(found):
+            raise LearningError(f"the loss is {found}: imitation has diverged; lower the learning rate")
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_grad_norm)
         self._optimizer.step()
-        return float(loss.detach())
+        return found
 
     def _forward(self, part: Demonstrations) -> tuple[Tensor, Tensor, Tensor]:
         """Gives the logits of the legal actions [n, k], the place of the recorded one [n], and values [n]."""

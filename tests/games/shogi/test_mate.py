@@ -32,12 +32,12 @@ def test_a_mate_in_three_with_the_longest_defence() -> None:
 
 @pytest.mark.parametrize("sfen", ["startpos", "4k4/9/9/9/9/9/9/9/4K4 b 2r2b4g4s4n4l18p 1"])
 def test_no_checks_no_mate(sfen: str) -> None:
-    board = Board(sfen)
-    if sfen == "startpos":
-        assert find_mate(board) is None
-    else:
-        with pytest.raises(TimeoutError):
-            find_mate(board, stopped=iter([False] * 50 + [True] * 9).__next__)
+    assert find_mate(Board(sfen)) is None
+
+
+def test_a_search_can_be_stopped() -> None:
+    with pytest.raises(TimeoutError, match="stopped"):
+        find_mate(Board(), stopped=lambda: True)
 
 
 def positions() -> list[Board]:
