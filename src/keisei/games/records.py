@@ -38,7 +38,7 @@ class RecordFormat(Protocol):
 
 
 @runtime_checkable
-class ReadsRecords(Protocol):
+class ReadsRecords(RecordFormat, Protocol):
     """A format that also reads files, and that may know several notations."""
 
     @property

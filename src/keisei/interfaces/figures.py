@@ -65,7 +65,7 @@ FEW_POINTS = 40
 FEW_CURVES = 4
 """The most curves for which bands are drawn strongly; more of them would cover each other."""
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "svg.fonttype": "none",
@@ -249,7 +249,7 @@ def _names_of_scales(page: _Page, axes: Axes, picture: Picture, box: _Box) -> No
 
 
 def _band(axes: Axes, series: Series, points: Sequence[Point], opacity: float) -> None:
-    paint = {"color": _colour(series.colour), "alpha": opacity}
+    paint: dict[str, Any] = {"color": _colour(series.colour), "alpha": opacity}
     for segment in segments(points):
         edges = [point for point in segment if is_known(point.low) and is_known(point.high)]
         if len(edges) == 1:  # a bar, since a band of one point has no width

@@ -131,7 +131,7 @@ def _converted(model: nn.Module, observations: Array, legal: BoolArray) -> bytes
         torch.onnx.export(
             model,
             (torch.from_numpy(observations), torch.from_numpy(legal)),
-            file,
+            file,  # type: ignore[arg-type]  # it takes files too
             input_names=["observations", "legal"],
             output_names=["logits", "values"],
             dynamic_axes={"observations": rows, "legal": rows, "logits": rows, "values": rows},

@@ -111,7 +111,8 @@ def _inputs(observation: ObservationSpec) -> tuple[IntArray, FloatArray]:
 
 def _is_native(tensor: Tensor) -> bool:
     """Whether the native core computes this. Graphics cards, other precisions and exports use dense products."""
-    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and not torch.jit.is_tracing()
+    exporting = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and not exporting
 
 
 def _numbers(observations: Tensor) -> Any:
