@@ -31,6 +31,7 @@ COMMANDS = {
     "league": "Show the league of a run: members, scores against each, ratings, and the win-rate matrix.",
     "match": "Play a match of two players, and tell the difference of their ratings.",
     "perft": "Count the leaves of the tree of legal Shogi moves, to check the rules and the speed of the core.",
+    "picture": "Draw a game of Shogi: all of it as a GIF, or one position as a PNG or SVG.",
     "play": "Play against a run or any other player.",
     "plot": "Draw curves of runs: strength, entropy, games and speed over the transitions.",
     "pretrain": "Make a run whose network imitates recorded games.",
