@@ -1,8 +1,8 @@
 """How long commands take from the shell's start to their end. Each turn is a new process.
 
 `python -m benchmarks.start` prints medians for each command: seconds on the clock, and of the processor, which other
-programs disturb less. `usi` answers the first command of a GUI and ends. The commands that need no torch come first. The others show what the import of torch costs. A
-bare Python is the limit.
+programs disturb less. The commands that need no torch come first; `usi` answers the first command of a GUI and ends.
+The others show what the import of torch costs. A bare Python is the limit.
 """
 
 from __future__ import annotations
