@@ -13,17 +13,16 @@ for line in sys.stdin:
     if word == "usi": print("id name Bad\\nusiok", flush=True)
     if word == "isready": print("readyok", flush=True)
     if word == "quit": break
-    if word == "stop": {at_stop}
     if word == "go":
         moves += 1
         {answer}
 """
 
 
-def bad_engine(folder: Path, name: str, answer: str, at_stop: str = "pass") -> Path:
-    """An engine that answers ``go`` and ``stop`` by a line of Python."""
+def bad_engine(folder: Path, name: str, answer: str) -> Path:
+    """An engine that answers ``go`` by a line of Python."""
     path = folder / name
-    path.write_text(f"#!{sys.executable}\n" + BAD_ENGINE.format(answer=answer, at_stop=at_stop))
+    path.write_text(f"#!{sys.executable}\n" + BAD_ENGINE.format(answer=answer))
     path.chmod(0o755)
     return path
 

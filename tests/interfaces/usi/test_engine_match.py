@@ -69,12 +69,9 @@ def test_what_an_engine_does_wrong_loses_its_game(
 
 
 def test_a_late_answer_is_not_taken_for_the_next(tmp_path: Path) -> None:
-    """It answers the first go only when it is stopped, as it should, and later ones at once."""
-    answer, late = (
-        "print('bestmove win' if moves > 1 else '', flush=True)",
-        "print('bestmove resign', flush=True)",
-    )
-    client = UsiClient([str(bad_engine(tmp_path, "dawdles", answer, late))])
+    """The first answer comes after its time, the others at once."""
+    answer = "time.sleep(0.3 if moves == 1 else 0); print('bestmove', 'resign' if moves == 1 else 'win', flush=True)"
+    client = UsiClient([str(bad_engine(tmp_path, "dawdles", answer))])
     try:
         client.new_game()
         with pytest.raises(EngineTimeoutError, match="did not say bestmove in time"):
