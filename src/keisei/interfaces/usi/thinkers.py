@@ -133,14 +133,15 @@ class NetworkMind:
 
     def _extend(self, board: Board, lines: list[Line]) -> bool:
         """Adds the likeliest next move to each line. Gives whether there was any."""
-        longer = False
-        for index, line in enumerate(lines):
-            end = _after(board, [Move.from_usi(move) for move in line.moves])
-            if not end.is_game_over():
-                reply = next(iter(self._ranked(end)))
-                lines[index] = Line((*line.moves, reply.usi()), line.score, line.chance)
-                longer = True
-        return longer
+        ends = [_after(board, [Move.from_usi(move) for move in line.moves]) for line in lines]
+        open_ends = [index for index, end in enumerate(ends) if not end.is_game_over()]
+        if not open_ends:
+            return False
+        found = self._policy.log_probabilities(*self._seen([ends[index] for index in open_ends]))
+        for index, action in zip(open_ends, found.argmax(axis=1).tolist(), strict=True):
+            reply, line = ends[index].move_from_action(action), lines[index]
+            lines[index] = Line((*line.moves, reply.usi()), line.score, line.chance)
+        return True
 
     def _seen(self, boards: Sequence[Board]) -> tuple[Any, Any]:
         packed = np.frombuffer(b"".join(board.pack() for board in boards), np.uint8)
@@ -210,9 +211,7 @@ class _Roots:
                 found[move] = core.MATE - 1
                 continue
             score, replies[move] = self._search(after, depth - 1)
-            found[move] = (
-                -score + (score > _MATE_SCORE) - (score < -_MATE_SCORE)
-            )  # a mate is one ply further away
+            found[move] = _before(score)
         ranked = sorted(self.scores, key=lambda move: -found[move])
         self.scores, self._replies = {move: found[move] for move in ranked}, replies
         return True
@@ -274,6 +273,12 @@ def _after(board: Board, moves: Sequence[Move]) -> Board:
     for move in moves:
         copy.push(move)
     return copy
+
+
+def _before(score: int) -> int:
+    """Gives the score of a position as it is one ply before, for the other side. A mate is then one ply further
+    away."""
+    return -score + (score > _MATE_SCORE) - (score < -_MATE_SCORE)
 
 
 def _judged(value: float) -> tuple[str, float]:
