@@ -7,10 +7,15 @@ from queue import SimpleQueue
 from threading import Event, Thread
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from keisei import make_game
 from keisei.errors import InvalidPositionError
 from keisei.interfaces.usi.engine import Engine, Task
 from keisei.interfaces.usi.protocol import EngineOptions, Insight, Line
+from keisei.interfaces.usi.thinkers import mind_of
+from keisei.policies import named_player
 
 LONG = 30.0
 
@@ -286,6 +291,46 @@ def test_garbage_is_survived(talk: Talk) -> None:
     for line in GARBAGE:
         talk.say(line, "stop")
     talk.sync()
+
+
+LINES = st.sampled_from(
+    [
+        "go depth 1",
+        "go mate 50",
+        "go ponder btime 10 wtime 10",
+        "go infinite",
+        "position startpos moves 7g7f",
+        "position sfen 4k4/4G4/4P4/9/9/9/9/9/4K4 w 2r2b3g4s4n4l17p 1",
+        "position sfen x",
+        "position startpos moves 7g7f 7g7f",
+        "ponderhit",
+        "usinewgame",
+        "gameover",
+        "setoption name MultiPV value 3",
+        "isready",
+    ]
+)
+
+
+@settings(max_examples=40)
+@given(
+    lines=st.lists(LINES | st.text() | st.text().map("position {}".format) | st.text().map("go {}".format))
+)
+def test_any_lines_leave_an_engine_that_answers(lines: list[str]) -> None:
+    player = named_player("search:1", make_game("shogi").spec)
+    assert player is not None
+    heard: SimpleQueue[str] = SimpleQueue()
+    engine = Engine(heard.put, lambda options: mind_of(player), EngineOptions())
+    thread = Thread(target=engine.run, daemon=True)
+    thread.start()
+    for ask, answer in (("go depth 1", "bestmove"), ("isready", "readyok")):
+        for line in (*lines, "usinewgame", "position startpos", ask):
+            engine.hear(line)
+        while not heard.get(timeout=LONG).startswith(answer):
+            pass
+    engine.hear("quit")
+    thread.join(LONG)
+    assert not thread.is_alive()
 
 
 def test_a_player_that_cannot_be_loaded_ends_the_engine_with_its_reason() -> None:

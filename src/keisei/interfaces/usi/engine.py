@@ -274,7 +274,7 @@ class Engine:
         assert self._mind is not None  # the player is loaded before any command of a game
         try:
             study = self._mind.study(self._position)
-        except KeiseiError as error:
+        except Exception as error:  # whatever a text may cause
             self._say(f"error: {_told(error)}")
             self._send("checkmate notimplemented" if limits.mate is not None else "bestmove resign")
             return

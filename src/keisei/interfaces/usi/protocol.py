@@ -17,6 +17,10 @@ MOST_DEPTH = 32
 _LONG = 1_000_000_000
 _HORIZON = 30
 """A move gets this part of the time that is left."""
+_LONGEST_WISH = 4
+"""A move that takes longer than planned ends after this many times its plan."""
+_LEAST = 200
+"""Milliseconds that every move gets, if they are there."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,8 @@ class Limits:
         wish, most = clock or (_LONG, _LONG)
         most = min([most, *caps])
         most = max(most - options.delay, most // 2)  # with little time, half of it is kept for the way
-        return min(wish, most) / 1000, most / 1000
+        wish = min(wish, most)
+        return wish / 1000, min(most, max(_LONGEST_WISH * wish, _LEAST)) / 1000
 
     def _on_clock(self, turn: int) -> tuple[int, int] | None:
         """Gives the milliseconds that the clock allows: a fair part, and all of them. Some GUIs add the increment to
