@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -50,7 +50,7 @@ class UsiClient:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         _in_background(_read_answers, self._process.stdout, self._lines)
-        _in_background(_read_errors, self._process.stderr, self._last_words)
+        self._errors = _in_background(_read_errors, self._process.stderr, self._last_words)
         deadline = time.monotonic() + seconds
         self._send("usi")
         self._wait_for("usiok", deadline)
@@ -136,15 +136,17 @@ class UsiClient:
         if process is not None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_SECONDS)
+            self._errors.join(_END_SECONDS)
         code = None if process is None else process.returncode
         self.end()
         words = f": {' / '.join(self._last_words)}" if self._last_words else ""
         return EngineError(f"the engine {self.name} has ended with code {code}{words}")
 
 
-def _in_background(read: object, *arguments: object) -> None:
-    assert callable(read)
-    Thread(target=read, args=arguments, daemon=True).start()
+def _in_background(read: Callable[..., None], *arguments: object) -> Thread:
+    thread = Thread(target=read, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def _read_answers(stream: IO[bytes], lines: SimpleQueue[str | None]) -> None:
