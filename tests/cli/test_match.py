@@ -66,7 +66,7 @@ def test_an_engine_of_another_program(tmp_path: Path) -> None:
         f"usi:{shlex.quote(str(engine))}",
         "random",
         "--games=2",
-        "--byoyomi=5",
+        "--byoyomi=60",
         "--first-option=Run=greedy",
         "--records",
         str(folder),
@@ -82,11 +82,21 @@ def test_an_engine_of_another_program(tmp_path: Path) -> None:
 
 def test_a_crash_loses_and_is_told(tmp_path: Path) -> None:
     engine = import_module("engines_for_tests").bad_engine(tmp_path, "crashes", "sys.exit(1)")
-    result = run_match("random", f"usi:{engine}", "--games=2", "--records", str(tmp_path / "games"))
+    result = run_match(
+        "random", f"usi:{engine}", "--games=2", "--byoyomi=60", "--records", str(tmp_path / "games")
+    )
     assert result.exit_code == 0, result.output
     assert "ended by crashed" in result.stdout
     assert "2-0-0" in result.stdout
     assert len([kif.load(path) for path in (tmp_path / "games").iterdir()]) == 2
+
+
+def test_a_crash_before_the_first_move_has_no_record(tmp_path: Path) -> None:
+    engine = import_module("engines_for_tests").bad_engine(tmp_path, "crashes", "sys.exit(1)")
+    arguments = ("--games=2", "--byoyomi=60", "--opening-plies=0", "--records", str(tmp_path / "games"))
+    result = run_match("random", f"usi:{engine}", *arguments)
+    assert result.exit_code == 0, result.output
+    assert len([*(tmp_path / "games").iterdir()]) == 1  # of the game that random began
 
 
 @pytest.mark.parametrize(

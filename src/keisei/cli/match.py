@@ -186,6 +186,6 @@ def _contestant(plan: _Plan, number: int, stack: ExitStack) -> Contestant:
         return EngineContestant(client.name, client)
     if options:
         raise ConfigError(f"{text} is no engine and has no options; leave them out")
-    player = load_player(text, plan.game.spec, plan.root)
-    ours = EngineOptions(temperature=plan.temperature or 0.0, delay=0)
+    player = load_player(text, plan.game.spec, plan.root, plan.temperature)
+    ours = EngineOptions(temperature=getattr(player.policy, "temperature", 0.0), delay=0)
     return MindContestant(player.name, mind_of(player.policy, plan.game.options), ours)

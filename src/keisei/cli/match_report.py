@@ -159,5 +159,7 @@ def write_records(directory: Path, matches: Sequence[MatchResult], suffix: str |
 
     for place, match in enumerate(matches, start=1):
         opponent = re.sub(r"[^A-Za-z0-9._-]+", "-", match.players[1])
-        for number in range(len(match.games)):
+        for number, game in enumerate(match.games):
+            if not game.actions:  # an engine crashed before the first move
+                continue
             write_record(match, number, directory / f"{place}-{opponent}-{number + 1:04d}", suffix)

@@ -19,7 +19,7 @@ from keisei.interfaces.usi.protocol import EngineOptions
 from keisei.interfaces.usi.thinkers import mind_of
 from keisei.policies import named_player
 
-FAST = TimeControl(byoyomi=0.2)
+FAST, SLOW = TimeControl(byoyomi=0.7), TimeControl(byoyomi=60)
 
 
 def ours(name: str = "greedy") -> MindContestant:
@@ -56,7 +56,8 @@ def contestant(tmp_path: Path) -> Iterator[Callable[[str, str], EngineContestant
 def test_what_an_engine_does_wrong_loses_its_game(
     contestant: Callable[[str, str], EngineContestant], tmp_path: Path, name: str, answer: str, ending: str
 ) -> None:
-    settings = MatchSettings(games=2, opening_plies=2, control=FAST)
+    control = FAST if ending == "time_up" else SLOW  # the others never wait
+    settings = MatchSettings(games=2, opening_plies=2, control=control)
     match = play_engines(contestant(name, answer), ours(), settings)
     assert [game.ending for game in match.games] == [ending] * 2
     assert match.tally().losses == 2
@@ -97,7 +98,7 @@ def test_an_engine_that_cannot_start_is_an_error(tmp_path: Path) -> None:
 def test_our_engine_plays_for_others(tmp_path: Path) -> None:
     client = UsiClient([str(keisei_usi(tmp_path))], {"Run": "search:1"})
     try:
-        settings = MatchSettings(games=2, seed=3, max_plies=60, control=TimeControl(byoyomi=5))
+        settings = MatchSettings(games=2, seed=3, max_plies=60, control=SLOW)
         match = play_engines(EngineContestant("engine", client), ours("random"), settings)
     finally:
         client.end()
