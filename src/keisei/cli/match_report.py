@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from keisei.games import GameSpec
 
 
+_LONGEST_NAME = 80
+"""Letters of an opponent in the name of a file; an engine's command may be long."""
+
+
 def games_progress() -> Progress:
     """Shows the number of finished games, on stderr."""
     text = TextColumn("{task.description}", markup=False)
@@ -158,7 +162,7 @@ def write_records(directory: Path, matches: Sequence[MatchResult], suffix: str |
     from keisei.evaluation import write_record
 
     for place, match in enumerate(matches, start=1):
-        opponent = re.sub(r"[^A-Za-z0-9._-]+", "-", match.players[1])
+        opponent = re.sub(r"[^A-Za-z0-9._-]+", "-", match.players[1])[-_LONGEST_NAME:]
         for number, game in enumerate(match.games):
             if not game.actions:  # an engine crashed before the first move
                 continue
