@@ -16,6 +16,7 @@ for folder in (
     "experience",
     "games/ludo",
     "games/worlds",
+    "interfaces/usi",
     "learners",
     "machine",
     "parallel",

@@ -112,8 +112,8 @@ def test_no_room_is_a_box_for_odds_and_ends() -> None:
     assert [str(path) for path in MODULES if vague & {*path.relative_to(SOURCE).parts, path.stem}] == []
 
 
-SHOGI_IS_AT_HOME = ("games/shogi/", "games/registry.py", "cli/")
-"""Its package, the list of built-in games, and the commands that a person types."""
+SHOGI_IS_AT_HOME = ("games/shogi/", "games/registry.py", "interfaces/usi/", "cli/")
+"""Its package, the list of built-in games, the protocol of its programs, and the commands that a person types."""
 
 
 def names_in_code(source: str) -> Iterator[str]:

@@ -27,6 +27,8 @@
     │   ├── RunLockedError           another process is training that run
     │   ├── RunSettingsError         settings that an existing run cannot change to
     │   └── RunDatabaseError         run.db is damaged, foreign, full, or of a newer version
+    ├── EngineError              another program's engine does not start, ends, or breaks the protocol
+    │   └── EngineTimeoutError       it did not answer in time
     ├── PolicyError              a policy cannot decide: no legal action, or logits that are not numbers
     └── NotationError            a text does not follow its format
         ├── InvalidPositionError     SFEN, KIF or CSA of an impossible position
@@ -159,6 +161,14 @@ class RunDatabaseError(RunError):
 
 class PolicyError(KeiseiError):
     """A policy cannot decide with its inputs, or its network has diverged."""
+
+
+class EngineError(KeiseiError):
+    """An engine of another program does not start, has ended, or breaks the protocol. The message names it."""
+
+
+class EngineTimeoutError(EngineError, TimeoutError):
+    """An engine of another program did not answer in time."""
 
 
 class NotationError(KeiseiError, ValueError):

@@ -19,9 +19,18 @@ from keisei.native import core
 
 def test_the_report_tells_of_this_machine() -> None:
     found = {finding.name: finding for finding in doctor.examine()}
-    assert {"python", "cores", "memory", "native core", "torch", "gpu", "ray", "open_spiel", "wandb"} == set(
-        found
-    )
+    assert {
+        "python",
+        "cores",
+        "memory",
+        "native core",
+        "torch",
+        "gpu",
+        "ray",
+        "onnx",
+        "open_spiel",
+        "wandb",
+    } == set(found)
     assert f"{usable_cores()} " in found["cores"].value
     assert "GiB left of" in found["memory"].value
     assert found["native core"].value == f"build {core.INSTRUCTION_SET}, picked for this processor"

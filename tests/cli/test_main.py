@@ -27,7 +27,7 @@ def test_help_lists_the_subcommands() -> None:
 
 
 def test_an_error_is_one_message_and_exit_code_2() -> None:
-    result = CliRunner().invoke(app, ["play", "--game", "shoggi"])
+    result = CliRunner().invoke(app, ["play", "random", "--game", "shoggi"])
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.startswith("error: no game is named 'shoggi'")
@@ -37,11 +37,13 @@ def test_an_error_is_one_message_and_exit_code_2() -> None:
 
 def test_debugging_keeps_the_traceback() -> None:
     with pytest.raises(UnknownGameError):
-        CliRunner(env={"KEISEI_DEBUG": "1"}).invoke(app, ["play", "--game", "shoggi"], catch_exceptions=False)
+        CliRunner(env={"KEISEI_DEBUG": "1"}).invoke(
+            app, ["play", "random", "--game", "shoggi"], catch_exceptions=False
+        )
 
 
 def test_square_brackets_of_a_message_are_shown_as_they_are() -> None:
-    result = CliRunner().invoke(app, ["play", "--game", "no_such_module[red]:Game"])
+    result = CliRunner().invoke(app, ["play", "random", "--game", "no_such_module[red]:Game"])
     assert result.exit_code == 2
     assert "no_such_module[red]" in result.stderr
 

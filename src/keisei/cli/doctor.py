@@ -68,6 +68,7 @@ def examine(quick: bool = False) -> Iterator[Finding]:
     yield _native_core()
     yield from _torch_on_disk() if quick else _torch()
     yield _extra("ray", "ray", "several machines")
+    yield _extra("onnx", "onnx", "networks for other programs")
     yield _extra("open_spiel", "pyspiel", "OpenSpiel's games")
     yield _extra("wandb", "wandb", "curves on Weights & Biases")
 

@@ -1,87 +1,227 @@
-"""``keisei play``: plays a batch of random games and prints statistics."""
+"""``keisei play``: a person plays against a run or any other player, in the terminal."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.text import Text
 
-from keisei.games import Game, GameSpec, Step, make_game
-from keisei.games.registry import DEFAULT_GAME
+from keisei.cli.evaluate import Root
+from keisei.errors import ConfigError
 
+if TYPE_CHECKING:
+    from keisei.evaluation import Player
+    from keisei.games import Step
+    from keisei.training.players import RunGame
 
-@dataclass(slots=True)
-class GamesPlayed:
-    """What has been played so far."""
-
-    spec: GameSpec
-    plies: int = 0
-    lengths: list[int] = field(default_factory=list)
-    endings: NDArray[np.int64] = field(init=False)
-    wins: NDArray[np.int64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.endings = np.zeros(len(self.spec.endings), np.int64)
-        self.wins = np.zeros(self.spec.seats, np.int64)
-
-    @property
-    def games(self) -> int:
-        return len(self.lengths)
-
-    def add(self, step: Step) -> int:
-        """Counts one step of the whole batch. Returns the number of games that it finished."""
-        done = step.done
-        self.plies += len(done)
-        self.lengths += step.plies[done].tolist()
-        self.endings += np.bincount(step.ending[done], minlength=len(self.endings))
-        self.wins += (step.scores[done] > 0).sum(axis=0)
-        return int(done.sum())
+HELP = """\
+Write a move, or one of these words:
+  moves   list all legal moves
+  hint    show what your opponent would play here
+  undo    take your last move back
+  resign  end the game
+  help    show this again"""
+_HINTS = 3
 
 
 def play(
+    opponent: Annotated[
+        str,
+        typer.Argument(
+            help="A run, RUN@UPDATE, a checkpoint's directory, random, greedy, heuristic, or search:DEPTH."
+        ),
+    ],
     game: Annotated[
-        str, typer.Option(help="A name that `keisei games` lists, or module:Class.")
-    ] = DEFAULT_GAME,
-    games: Annotated[int, typer.Option(min=1, help="Stop once this many games are finished.")] = 2000,
-    batch: Annotated[int, typer.Option(min=1, help="Games played side by side.")] = 256,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed plays the same games.")] = 0,
+        str | None, typer.Option(help="The game, if the opponent is no run. The default is Shogi.")
+    ] = None,
+    seat: Annotated[
+        int | None, typer.Option(min=1, help="Your seat: 1 begins. By default it is drawn by lot.")
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="How freely a network plays; 0 takes its best move.")
+    ] = 0.0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Decides all chance and lots.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Write the game into this file at its end (Shogi: .kif, .csa, .sfen).")
+    ] = None,
+    root: Root = Path("runs"),
 ) -> None:
-    """Play random games and print the speed and how they ended."""
-    console = Console(highlight=False)
-    players = make_game(game, batch=batch, seed=seed)
-    started = time.perf_counter()
-    played = _play(players, games, console)
-    _print_figures(console, played, time.perf_counter() - started)
+    """Play against a run or any other player. You write your moves; `help` says what else you can write."""
+    seed = int(np.random.default_rng().integers(1 << 32)) if seed is None else seed
+    found, player = _opponent(opponent, game, root, temperature)
+    spec = found.spec
+    if spec.simultaneous or spec.seats < 2:
+        raise ConfigError(f"{spec.name} has no turns of two or more players; play another game")
+    if seat is not None and seat > spec.seats:
+        raise ConfigError(f"--seat {seat}: {spec.name} has the seats 1 to {spec.seats}")
+    if record is not None:
+        _check_record(record, found)
+    mine = int(np.random.default_rng(seed).integers(spec.seats)) if seat is None else seat - 1
+    Session(found, player, mine, seed, Console(highlight=False)).run(record)
 
 
-def _play(players: Game, games: int, console: Console) -> GamesPlayed:
-    played = GamesPlayed(players.spec)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(f"random {players.spec.name} games", total=games)
-        while played.games < games:
-            progress.advance(task, played.add(players.step(players.random_actions())))
-    return played
+def _opponent(text: str, named: str | None, root: Path, temperature: float) -> tuple[RunGame, Player]:
+    """Gives the game, and the opponent who plays it."""
+    from keisei.cli.evaluate import need_players
+    from keisei.cli.match import game_of_players
+    from keisei.training.players import load_player
+
+    found = game_of_players([text], named, root)
+    need_players([text], found)
+    return found, load_player(text, found.spec, root, temperature)
 
 
-def _print_figures(console: Console, played: GamesPlayed, seconds: float) -> None:
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_row("games", f"{played.games:,}")
-    table.add_row("plies", f"{played.plies:,}")
-    table.add_row("plies/s", f"{played.plies / max(seconds, 1e-9):,.0f}")
-    table.add_row("mean length", f"{np.mean(played.lengths):.1f}")
-    for name, count in zip(played.spec.endings, played.endings, strict=True):
-        if count:
-            table.add_row(f"ended by {name}", f"{count / played.games:.1%}")
-    for seat, count in enumerate(played.wins):
-        table.add_row(f"won by seat {seat}", f"{count / played.games:.1%}")
-    console.print(table)
+def _check_record(path: Path, game: RunGame) -> None:
+    """Checks before the game that it can be written."""
+    from keisei.evaluation.records import record_suffixes
+
+    form = game.spec.record_format
+    known = () if form is None else record_suffixes(form)
+    if path.suffix not in known:
+        formats = ", ".join(known) or "no format at all"
+        raise ConfigError(f"--record {path}: {game.spec.name} has {formats}")
+    if not path.resolve().parent.is_dir():
+        raise ConfigError(f"--record {path}: there is no folder {path.resolve().parent}; make it first")
+
+
+class Session:
+    """One game of a person against a player."""
+
+    def __init__(self, game: RunGame, player: Player, seat: int, seed: int, console: Console) -> None:
+        from keisei.games import make_game
+        from keisei.games.pictures import ShowsText
+        from keisei.policies.contract import Situation
+
+        self._about, self._player, self._seat, self._console = game, player, seat, console
+        self._game = make_game(game.name, batch=1, seed=seed, **dict(game.options))
+        if isinstance(self._game, ShowsText):
+            self._game.keep_last_positions()
+        self._situation = Situation(self._game, seed, 0)
+        self._actions: list[int] = []
+        self._before: list[tuple[bytes, int]] = []
+        """The state of the game before each move of the person, and the number of actions until then."""
+
+    def run(self, record: Path | None) -> None:
+        """Plays to the end."""
+        spec = self._about.spec
+        self._say(
+            f"You play {spec.name} in seat {self._seat + 1} of {spec.seats} against {self._player.name}."
+        )
+        self._say(HELP)
+        while True:
+            action = self._decide()
+            if action is None:
+                self._finish(self._resigned(), "resignation", record)
+                return
+            self._actions.append(action)
+            step = self._game.step(np.array([action], np.int32))
+            self._situation.advance()
+            if step.done[0]:
+                self._show_end(step)
+                self._finish(tuple(map(float, step.scores[0])), spec.endings[int(step.ending[0])], record)
+                return
+
+    def _decide(self) -> int | None:
+        """Gives the action of whoever is to move; None if the person resigns."""
+        from keisei.games.naming import move_name
+
+        if int(self._situation.rows.seat[0]) == self._seat:
+            return self._ask()
+        action = int(self._player.policy.act(self._situation).actions[0])
+        self._say(f"{self._player.name} plays {move_name(self._game, action)}")
+        return action
+
+    def _ask(self) -> int | None:
+        from keisei.games.pictures import picture
+
+        self._say(f"\n{picture(self._game)}\n")
+        while True:
+            names = self._names()
+            try:
+                word = self._console.input("your move: ").strip()
+            except EOFError:
+                return None
+            if word in names:
+                self._before.append((self._game.save(), len(self._actions)))
+                return names[word]
+            if word == "resign":
+                return None
+            self._obey(word, names)
+
+    def _obey(self, word: str, names: dict[str, int]) -> None:
+        """Does what a word asks that is no move."""
+        if word == "help":
+            self._say(HELP)
+        elif word == "moves":
+            self._say(" ".join(names))
+        elif word == "hint":
+            self._say(self._hint())
+        elif word == "undo":
+            self._undo()
+        elif word:
+            self._say(f"{word!r} is no legal move here; write `moves` to see them all")
+
+    def _names(self) -> dict[str, int]:
+        """Gives the legal actions by their names."""
+        from keisei.games.naming import move_name
+
+        actions = np.flatnonzero(self._situation.legal[0]).tolist()
+        return {move_name(self._game, action): action for action in actions}
+
+    def _hint(self) -> str:
+        """Says what the opponent would play, with chances if it is a network."""
+        from keisei.games.naming import move_name
+
+        chances = getattr(self._player.policy, "log_probabilities", None)
+        if chances is None:
+            return move_name(self._game, int(self._player.policy.act(self._situation).actions[0]))
+        observations, legal = self._situation.observations, self._situation.legal
+        found = np.exp(chances(observations, legal)[0])
+        best = np.argsort(-found, kind="stable")[: min(_HINTS, int(legal[0].sum()))].tolist()
+        moves = [f"{move_name(self._game, action)} {found[action]:.0%}" for action in best]
+        value = float(self._player.policy.evaluate(observations, legal)[0])
+        return f"{', '.join(moves)}; it expects you to score {value:+.2f}"
+
+    def _undo(self) -> None:
+        from keisei.games.pictures import picture
+
+        if not self._before:
+            self._say("there is no move of yours to take back")
+            return
+        state, count = self._before.pop()
+        self._game.load(state)
+        self._situation.advance()
+        del self._actions[count:]
+        self._say(f"\n{picture(self._game)}\n")
+
+    def _resigned(self) -> tuple[float, ...]:
+        """Gives the scores if the person loses and the others share the win."""
+        seats = self._about.spec.seats
+        return tuple(-1.0 if seat == self._seat else 1 / (seats - 1) for seat in range(seats))
+
+    def _show_end(self, step: Step) -> None:
+        from keisei.games.pictures import last_picture
+
+        self._say(f"\n{last_picture(self._game)}\n")
+
+    def _finish(self, scores: tuple[float, ...], ending: str, record: Path | None) -> None:
+        """Tells the result, and writes the game."""
+        from keisei.games.records import RecordedGame
+
+        mine, best = scores[self._seat], max(scores)
+        drawn = scores.count(mine) == len(scores)
+        result = "It is a draw" if drawn else "You win" if mine == best else "You lose"
+        self._say(f"{result} after {len(self._actions)} plies: {ending.replace('_', ' ')}.")
+        if record is not None and self._about.spec.record_format is not None:
+            seats = range(self._about.spec.seats)
+            names = tuple("You" if seat == self._seat else self._player.name for seat in seats)
+            game = RecordedGame(self._about.options, tuple(self._actions), names, scores, ending)
+            self._about.spec.record_format.write(game, record)
+            self._say(f"Record: {record}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)

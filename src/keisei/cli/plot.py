@@ -16,8 +16,7 @@ from rich.console import Console
 from keisei.cli.wording import duration, one_line
 from keisei.errors import ConfigError, KeiseiError, RunError
 from keisei.games.options import did_you_mean
-from keisei.interfaces.charts import Heading, Panel, Picture, Point, Series, x_ticks
-from keisei.interfaces.svg_charts import COLOURS, svg
+from keisei.interfaces.charts import COLOURS, Heading, Panel, Picture, Point, Series, x_ticks
 from keisei.interfaces.terminal_charts import TerminalPicture
 from keisei.runs import metric_names as tags
 from keisei.runs.database import RunDatabase
@@ -42,6 +41,8 @@ SIZES = {
     "slim": ("channels", "blocks"),
 }
 """The settings that describe the size of a network."""
+
+FORMATS = ("png", "svg", "pdf")
 
 Points = list[Point]
 
@@ -75,7 +76,7 @@ class RunCurves:
 
 def plot(
     runs: Annotated[list[str], typer.Argument(help="Runs: their names, or their paths.")],
-    out: Annotated[Path | None, typer.Option(help="Write an SVG instead of drawing here.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write a PNG, SVG or PDF instead of drawing here.")] = None,
     metric: Annotated[
         list[str] | None, typer.Option(help="Draw this metric, such as train/value_loss; may be repeated.")
     ] = None,
@@ -92,7 +93,7 @@ def plot(
     if out is None:
         _draw(picture)
     else:
-        _write(svg(picture), out)
+        _write(picture, out)
 
 
 def read_run(path: Path, wanted: Iterable[str]) -> RunCurves:
@@ -267,15 +268,20 @@ def _table(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _check_out(out: Path) -> None:
-    if out.suffix.lower() != ".svg":
-        raise ConfigError(f"--out {out}: pictures are written as SVG; name it {out.with_suffix('.svg')}")
+    if out.suffix.lower().removeprefix(".") not in FORMATS:
+        raise ConfigError(
+            f"--out {out}: pictures are PNG, SVG or PDF, by the end of their name; name it {out.with_suffix('.png')}"
+        )
     if not out.resolve().parent.is_dir():
         raise ConfigError(f"--out {out}: there is no folder {out.resolve().parent}; make it first")
 
 
-def _write(text: str, out: Path) -> None:
+def _write(picture: Picture, out: Path) -> None:
+    from keisei.interfaces.figures import image  # matplotlib takes half a second to import
+
+    content = image(picture, out.suffix.lower().removeprefix("."))
     try:
-        replace_file(out, text.encode())
+        replace_file(out, content)
     except OSError as error:
         raise KeiseiError(
             f"the picture cannot be written to {out}: {error.strerror}; name another file"
@@ -287,7 +293,7 @@ def _draw(picture: Picture) -> None:
     console = Console(highlight=False)
     if not console.encoding.lower().startswith("utf"):
         raise ConfigError(
-            f"a terminal with encoding {console.encoding} has no signs to draw with; use --out FILE.svg, or set "
+            f"a terminal with encoding {console.encoding} has no signs to draw with; use --out FILE.png, or set "
             f"PYTHONUTF8=1"
         )
     console.print(TerminalPicture(picture))

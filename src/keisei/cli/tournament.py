@@ -21,9 +21,9 @@ from keisei.cli.evaluate import (
     Root,
     Seed,
     Temperature,
-    games_progress,
     need_players,
 )
+from keisei.cli.match_report import games_progress
 from keisei.errors import ConfigError, RunLockedError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from keisei.errors import ConfigError
 from keisei.evaluation.results import MatchResult
-from keisei.games.records import RecordedGame
+from keisei.games.records import ReadsRecords, RecordedGame, RecordFormat
 
-__all__ = ["recorded_game", "write_record"]
+__all__ = ["record_suffixes", "recorded_game", "write_record"]
 
 
 def recorded_game(match: MatchResult, number: int) -> RecordedGame:
@@ -21,10 +21,20 @@ def recorded_game(match: MatchResult, number: int) -> RecordedGame:
     return RecordedGame(match.options, game.actions, names, game.scores[: match.seats], game.ending)
 
 
-def write_record(match: MatchResult, number: int, stem: Path) -> Path:
-    """Writes such a game into a file and returns its path: ``stem`` with the suffix of the game's format."""
+def write_record(match: MatchResult, number: int, stem: Path, suffix: str | None = None) -> Path:
+    """Writes such a game into a file and returns its path: ``stem`` with the suffix of the game's format, or with
+    another one of its ``suffixes``."""
     if match.record_format is None:
         raise ConfigError(f"{match.game} has no format for records; its GameSpec.record_format may bring one")
-    path = stem.with_name(stem.name + match.record_format.suffix)
+    suffix = suffix or match.record_format.suffix
+    if suffix not in record_suffixes(match.record_format):
+        known = ", ".join(record_suffixes(match.record_format))
+        raise ConfigError(f"{match.game} has no records with the suffix {suffix}; it has {known}")
+    path = stem.with_name(stem.name + suffix)
     match.record_format.write(recorded_game(match, number), path)
     return path
+
+
+def record_suffixes(form: RecordFormat) -> tuple[str, ...]:
+    """Gives the suffixes of all files that a format writes."""
+    return form.suffixes if isinstance(form, ReadsRecords) else (form.suffix,)

@@ -6,7 +6,7 @@ from keisei.games.contract import FinalRows, Game, GameFactory, GameSpec, Observ
 from keisei.games.heuristic import HasHeuristic
 from keisei.games.lookahead import LooksAhead
 from keisei.games.pictures import ShowsText
-from keisei.games.records import RecordedGame, RecordFormat
+from keisei.games.records import ReadsRecords, RecordedGame, RecordFormat
 from keisei.games.registry import game_factory, make_game, register_game, registered_games
 from keisei.games.single import Outcome, SingleGame, batched
 
@@ -22,6 +22,7 @@ __all__ = [
     "LooksAhead",
     "ObservationSpec",
     "Outcome",
+    "ReadsRecords",
     "RecordFormat",
     "RecordedGame",
     "Rows",

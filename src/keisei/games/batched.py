@@ -105,6 +105,15 @@ class SingleGameBatch:
         """Gives a game as its ``__str__`` shows it."""
         return str(self._slots[game].game)
 
+    def move_name(self, action: int, game: int = 0) -> str:
+        return self._slots[game].game.move_name(action)
+
+    def observation_meaning(self) -> list[str]:
+        return self._slots[0].game.observation_meaning()
+
+    def action_meaning(self) -> list[str]:
+        return self._slots[0].game.action_meaning()
+
     def keep_last_positions(self) -> None:
         """Keeps the last position of finished games for ``last_text``. Their objects are then not used again."""
         self._ended = {}

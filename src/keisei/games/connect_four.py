@@ -51,6 +51,16 @@ class ConnectFour(SingleGame):
         """Plane 0 has the pieces of the observing seat, plane 1 those of the other."""
         return self.pieces if seat == 0 else self.pieces[::-1]
 
+    def move_name(self, action: int) -> str:
+        """Columns are counted from 1 at the left."""
+        return str(action + 1)
+
+    def observation_meaning(self) -> list[str]:
+        return ["own pieces; row 0 is at the top", "the opponent's pieces"]
+
+    def action_meaning(self) -> list[str]:
+        return [f"drop a piece in column {column}" for column in range(1, self.columns + 1)]
+
     def outcome(self) -> Outcome | None:
         if self.won:
             return Outcome.win(1 - self.to_move, "line")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["RecordFormat", "RecordedGame"]
+__all__ = ["ReadsRecords", "RecordFormat", "RecordedGame"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class RecordedGame:
     names: tuple[str, ...]
     """The name of the player in each seat."""
     scores: tuple[float, ...]
-    """For each seat: 1 for a win, 0 for a draw, -1 for a loss."""
+    """For each seat: 1 for a win, 0 for a draw, -1 for a loss. Empty if a file does not tell the result."""
     ending: str
-    """One of ``GameSpec.endings``."""
+    """One of ``GameSpec.endings``, or another way in which players end a game, such as resignation."""
 
 
 class RecordFormat(Protocol):
@@ -35,3 +35,17 @@ class RecordFormat(Protocol):
         ...
 
     def write(self, game: RecordedGame, path: Path) -> None: ...
+
+
+@runtime_checkable
+class ReadsRecords(RecordFormat, Protocol):
+    """A format that also reads files, and that may know several notations."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """The suffixes of all files that it reads and writes, each for one notation."""
+        ...
+
+    def read(self, path: Path) -> list[RecordedGame]:
+        """Gives all games of a file, in the notation of its suffix. A wrong one is a ``NotationError``."""
+        ...

@@ -130,6 +130,18 @@ class SingleGame(ABC):
         """Draws the position, for ``render()`` of environments."""
         return f"{self.name}: define __str__ in {type(self).__name__} to show the position"
 
+    def move_name(self, action: int) -> str:
+        """Names a legal action in this position, as people write it."""
+        return str(action)
+
+    def observation_meaning(self) -> list[str]:
+        """Explains each index of the first axis of an observation, such as a plane."""
+        return [f"entry {index}" for index in range(self.observation.shape[0])]
+
+    def action_meaning(self) -> list[str]:
+        """Explains each action."""
+        return [f"action {action}" for action in range(self.num_actions)]
+
     def acting(self) -> Sequence[int]:
         """Gives the seats that must act now, in ascending order."""
         return range(self.seats) if self.simultaneous else (self.to_move,)

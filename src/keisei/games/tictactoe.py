@@ -43,6 +43,16 @@ class TicTacToe(SingleGame):
         planes = [[self.marks[owner] >> square & 1 for square in range(9)] for owner in (seat, 1 - seat)]
         return np.array(planes, np.uint8).reshape(2, 3, 3)
 
+    def move_name(self, action: int) -> str:
+        """Squares are counted from 1, row by row."""
+        return str(action + 1)
+
+    def observation_meaning(self) -> list[str]:
+        return ["own marks", "the opponent's marks"]
+
+    def action_meaning(self) -> list[str]:
+        return [f"mark row {square // 3 + 1}, column {square % 3 + 1}" for square in range(9)]
+
     def outcome(self) -> Outcome | None:
         last = 1 - self.to_move
         if any(self.marks[last] & line == line for line in _WINS):

@@ -1,1 +1,1 @@
-"""What Keisei shows to people: charts, as SVG and on a terminal."""
+"""What Keisei shows to people and gives to other programs: charts, the USI engine, networks as ONNX."""

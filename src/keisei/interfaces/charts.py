@@ -1,5 +1,5 @@
 """Charts of curves over one x-axis: the data of a picture, and how numbers are prepared for it. This module does
-not know what the numbers mean, or whether they are drawn as SVG or on a terminal.
+not know what the numbers mean, or whether they are drawn into a file or on a terminal.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 __all__ = ["Heading", "Panel", "Picture", "Point", "Series"]
 
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333")
+"""The colours of curves in files; a picture has at most as many runs."""
 LONGEST_LABEL = 24
 NOTHING = "no numbers yet"
 HUGE = 1e300

@@ -110,8 +110,9 @@ def _inputs(observation: ObservationSpec) -> tuple[IntArray, FloatArray]:
 
 
 def _is_native(tensor: Tensor) -> bool:
-    """Computes the same with dense products, for graphics cards and other precisions."""
-    return tensor.device.type == "cpu" and tensor.dtype == torch.float32
+    """Whether the native core computes this. Graphics cards, other precisions and exports use dense products."""
+    exporting = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and not exporting
 
 
 def _numbers(observations: Tensor) -> Any:

@@ -111,7 +111,7 @@ def test_the_board_says_its_files_and_ranks_and_tells_the_kings_apart() -> None:
 
 
 def test_every_character_of_a_picture_has_an_outline() -> None:
-    outlines = picture._outlines()
+    outlines = picture.outlines()
     assert set(outlines) == {*KANJI.values(), "王", *KANJI_DIGITS[1:], *"0123456789"}
     assert len(set(outlines.values())) == len(outlines)
     for outline in outlines.values():

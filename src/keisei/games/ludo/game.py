@@ -24,7 +24,8 @@ from keisei.games.contract import (
     action_array,
     out_array,
 )
-from keisei.games.ludo.board import ACTIONS, LudoBoard
+from keisei.games.ludo import meaning
+from keisei.games.ludo.board import ACTIONS, LudoBoard, split_action
 from keisei.games.options import MAX_GAME
 from keisei.games.pictures import LastPositions
 from keisei.games.saved import digest_of, unwrap, wrap
@@ -197,6 +198,18 @@ class LudoGame:
 
     def text(self, game: int = 0) -> str:
         return str(self.board(game))
+
+    def move_name(self, action: int, game: int = 0) -> str:
+        """Gives the token and the die, as in ``2-6``."""
+        value, token = split_action(action)
+        return f"{token}-{value}"
+
+    def observation_meaning(self) -> list[str]:
+        return meaning.observation_meaning(self.options.players)
+
+    def action_meaning(self) -> list[str]:
+        pairs = map(split_action, range(ACTIONS))
+        return [f"move token {token} by a die of {value}" for value, token in pairs]
 
     def keep_last_positions(self) -> None:
         self._last.keep()

@@ -29,7 +29,7 @@ from keisei.games.shogi.sfen import STARTING_SFEN, Setup, parse_sfen, write_sfen
 
 if TYPE_CHECKING:
     from keisei.games.shogi import csa, kif
-    from keisei.games.shogi.match_records import record_of
+    from keisei.games.shogi.match_records import read_records, record_of
     from keisei.games.shogi.record import GameRecord
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "parse_sfen",
     "parse_square",
     "perft",
+    "read_records",
     "record_of",
     "square_at",
     "square_file",
@@ -62,7 +63,7 @@ __all__ = [
     "write_sfen",
 ]
 
-_RECORDS = {"GameRecord": "record", "record_of": "match_records"}
+_RECORDS = {"GameRecord": "record", "read_records": "match_records", "record_of": "match_records"}
 
 
 def __getattr__(name: str) -> Any:

@@ -25,9 +25,9 @@ from keisei.games.contract import (
 )
 from keisei.games.pictures import LastPositions
 from keisei.games.saved import digest_of, unwrap, wrap
-from keisei.games.shogi import lookahead
+from keisei.games.shogi import lookahead, meaning
 from keisei.games.shogi.board import Board
-from keisei.games.shogi.match_records import KifFormat
+from keisei.games.shogi.match_records import ShogiRecords
 from keisei.games.shogi.sfen import STARTING_SFEN, native_position, parse_sfen
 from keisei.native import core
 
@@ -193,6 +193,16 @@ class ShogiGame:
         """Draws the board of a game, as KIF does."""
         return str(Board.from_packed(self.pack()[game].tobytes()))
 
+    def move_name(self, action: int, game: int = 0) -> str:
+        """Gives a move as USI writes it."""
+        return Board.from_packed(self.pack()[game].tobytes()).move_from_action(action).usi()
+
+    def observation_meaning(self) -> list[str]:
+        return meaning.plane_meaning()
+
+    def action_meaning(self) -> list[str]:
+        return meaning.action_meaning()
+
     def keep_last_positions(self) -> None:
         self._last.keep()
 
@@ -240,5 +250,5 @@ def _spec(options: ShogiOptions) -> GameSpec:
         endings=core.ENDINGS,
         plane_actions=True,
         looks_ahead=True,
-        record_format=KifFormat(),
+        record_format=ShogiRecords(),
     )

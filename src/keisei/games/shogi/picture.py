@@ -110,7 +110,7 @@ def board_svg(setup: Setup, last_move: Move | None = None) -> str:
 
 
 @cache
-def _outlines() -> dict[str, str]:
+def outlines() -> dict[str, str]:
     """Gives the outlines of the characters, as paths in a square of 1000 units around its centre. They are from the
     font that the file names, under the licence beside it."""
     text = files(__package__).joinpath("characters.json").read_text(encoding="utf-8")
@@ -123,8 +123,8 @@ def _definitions(setup: Setup) -> Iterator[str]:
     pieces = [Piece.from_native(code) for code in setup.board if code]
     pieces += [Piece(color, kind) for color in Color for kind in setup.hand(color)]
     yield "<defs>"
-    for character in sorted({*digits, *KANJI_DIGITS[1:], *map(_sign, pieces)}):
-        yield f'<path id="{_identity(character)}" d="{_outlines()[character]}"/>'
+    for character in sorted({*digits, *KANJI_DIGITS[1:], *map(sign_of, pieces)}):
+        yield f'<path id="{_identity(character)}" d="{outlines()[character]}"/>'
     yield "</defs>"
 
 
@@ -142,7 +142,7 @@ def _written(text: str, style: str, size: int, x: float, y: float) -> str:
     )
 
 
-def _sign(piece: Piece) -> str:
+def sign_of(piece: Piece) -> str:
     """Gives the character on a piece. The two kings differ."""
     return "王" if piece == Piece(WHITE, PieceType.KING) else KANJI[piece.type]
 
@@ -189,7 +189,7 @@ def _piece(piece: Piece, x: int, y: int) -> str:
     red = " red" if piece.type.is_promoted else ""
     return (
         f'<g transform="translate({x} {y}){turned}"><path class="piece" d="M0-20 13-14 17 19H-17L-13-14Z"/>'
-        f"{_written(_sign(piece), f'sign{red}', 24, 0, 2)}</g>"
+        f"{_written(sign_of(piece), f'sign{red}', 24, 0, 2)}</g>"
     )
 
 

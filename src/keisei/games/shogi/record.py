@@ -97,6 +97,10 @@ class GameRecord:
             board.push(move)
             yield board
 
+    def until(self, ply: int) -> GameRecord:
+        """Gives the first moves of the game, as a record without an ending."""
+        return GameRecord(self.start, self.moves[:ply], names=self.names)
+
     @property
     def last_turn(self) -> Color:
         """The side to move when the game ended."""

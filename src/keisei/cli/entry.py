@@ -1,0 +1,22 @@
+"""The start of the ``keisei`` command.
+
+A GUI that starts ``keisei usi`` expects its first answer at once, and typer alone takes too long to import. So this
+command is looked for before all others.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["usi"]:
+        from keisei.cli.usi import main as usi
+
+        usi(sys.argv[2:], "keisei usi")
+        return
+    from keisei.cli.main import app
+
+    app()

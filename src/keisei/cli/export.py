@@ -1,0 +1,40 @@
+"""``keisei export``: writes the network of a run as ONNX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from keisei.cli.evaluate import Root
+from keisei.errors import ConfigError
+
+
+def export(
+    run: Annotated[
+        str, typer.Argument(help="A run, RUN@best, RUN@latest, RUN@UPDATE, or a checkpoint's directory.")
+    ],
+    out: Annotated[Path, typer.Option(help="The file of the network, such as model.onnx.")],
+    root: Root = Path("runs"),
+) -> None:
+    """Write the network of a run as ONNX. A JSON file beside it says what its inputs and outputs mean."""
+    if out.suffix != ".onnx":
+        raise ConfigError(f"--out {out}: networks are written as ONNX; name it {out.with_suffix('.onnx')}")
+    if not out.resolve().parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.resolve().parent}; make it first")
+
+    from keisei.games.registry import make_game
+    from keisei.interfaces.onnx_export import PROBE_GAMES, export_onnx
+    from keisei.training.players import find_checkpoint, game_of, load_network
+
+    game = game_of(run, root)
+    loaded = load_network(run, game.spec, root)
+    about = {"checkpoint": find_checkpoint(run, root).name, "options": dict(game.options)}
+    batch = make_game(game.name, batch=PROBE_GAMES, **dict(game.options))
+    written = export_onnx(loaded.network, batch, out, about)
+    console = Console(highlight=False)
+    console.print(f"Network: {written.model}", markup=False, soft_wrap=True)
+    console.print(f"What its numbers mean: {written.meaning}", markup=False, soft_wrap=True)
+    console.print(f"ONNX Runtime gives the numbers of torch, up to {written.largest_difference:.1g}.")
