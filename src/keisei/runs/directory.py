@@ -9,6 +9,8 @@
       tensorboard/     event files
       games/           records of games
       league/          weights of the members of the league; see ``runs.snapshots``
+      live.json        what the run does now; see ``runs.live``
+      control/         requests to the trainer; see ``runs.control``
       lock             the process that trains it now
 
 No run is overwritten silently. If the name exists, an error lists the choices.
@@ -124,6 +126,14 @@ class RunDirectory:
     @property
     def league(self) -> Path:
         return self.path / "league"
+
+    @property
+    def live(self) -> Path:
+        return self.path / "live.json"
+
+    @property
+    def control(self) -> Path:
+        return self.path / "control"
 
     def lock(self) -> RunLock:
         """Takes the lock of the run. A process that writes into the run needs it."""
