@@ -24,6 +24,7 @@ from keisei.games.contract import (
     out_array,
 )
 from keisei.games.ludo.board import ACTIONS, LudoBoard
+from keisei.games.ludo.face import LudoFace
 from keisei.games.options import MAX_GAME
 from keisei.games.pictures import LastPositions
 from keisei.games.saved import digest_of, unwrap, wrap
@@ -107,6 +108,7 @@ class LudoGame:
             endings=core.LUDO_ENDINGS,
             chance=True,
             heuristic=True,
+            face=LudoFace(self.options.players, blocks=self.options.blocks),
         )
 
     def rows(self) -> Rows:
