@@ -33,6 +33,7 @@ COMMANDS = {
     "plot": "Draw curves of runs: strength, entropy, games and speed over the transitions.",
     "profile": "Show where the time of training goes: collecting, preparing, learning, publishing weights.",
     "runs": "List all runs with their state, progress and last scores.",
+    "serve": "Show all runs in a browser, live, and play against them.",
     "soak": "Kill, stop, reset and pause workers, and check every slab.",
     "tournament": "Play all players against each other, and rate them.",
     "train": "Train by self-play.",

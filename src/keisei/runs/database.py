@@ -220,6 +220,15 @@ class RunDatabase:
         query = 'SELECT name, value FROM metrics WHERE "update" = (SELECT MAX("update") FROM metrics)'
         return {name: math.nan if value is None else value for name, value in self._select(query)}
 
+    def recent_metrics(self, after_update: int) -> dict[str, list[MetricPoint]]:
+        """Gives all numbers after an update, by name."""
+        query = 'SELECT name, "update", step, time, value FROM metrics WHERE "update" > ? ORDER BY "update"'
+        points: dict[str, list[MetricPoint]] = {}
+        for name, update, step, at, value in self._select(query, after_update):
+            number = math.nan if value is None else value
+            points.setdefault(name, []).append(MetricPoint(update, step, at, number))
+        return points
+
     def progress(self) -> Progress | None:
         """Gives the progress of the run; None before its first update."""
         rows = self._select('SELECT "update", step, time FROM metrics ORDER BY "update" DESC LIMIT 1')
