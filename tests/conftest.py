@@ -12,5 +12,5 @@ settings.register_profile("keisei", deadline=None)
 settings.load_profile("keisei")
 
 # Modules named *_for_tests are shared between folders. Processes that tests start take over this path.
-for folder in ("experience", "games/ludo", "learners", "machine", "parallel", "runs", "training"):
+for folder in ("experience", "games/ludo", "learners", "machine", "parallel", "runs", "training", "web"):
     sys.path.insert(0, str(Path(__file__).parent / folder))

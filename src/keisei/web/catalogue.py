@@ -63,7 +63,7 @@ class Catalogue:
         except (KeiseiError, OSError):
             inside = False
         if not inside or not (path / CONFIG).is_file():
-            raise NotFoundError(f"there is no run {name[:100]!r} in {self.root}")
+            raise NotFoundError(f"there is no run {name[:100]!r} here")
         return RunDirectory(path)
 
     def runs(self) -> dict[str, ListedRun]:
