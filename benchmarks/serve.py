@@ -32,7 +32,14 @@ from benchmarks.measure import machine
 PROGRAM = (sys.executable, "-c", "from keisei.cli.main import app; app()")
 METRICS = 14
 """Curves of the long run; its page shows all of them."""
-FIRST_PAGE = ("/", "/static/style.css", "/static/runs.js", "/static/uPlot.iife.min.js", "/api/runs", "/api/session")
+FIRST_PAGE = (
+    "/",
+    "/static/style.css",
+    "/static/runs.js",
+    "/static/uPlot.iife.min.js",
+    "/api/runs",
+    "/api/session",
+)
 """What a browser fetches for the list of runs."""
 
 
@@ -131,7 +138,10 @@ def _pages(root: Path, rounds: int) -> dict[str, float]:
 @contextmanager
 def _server(root: Path) -> Iterator[int]:
     process = subprocess.Popen(
-        [*PROGRAM, "serve", str(root), "--port", "0"], stdout=subprocess.PIPE, text=True, env=_plain_environment()
+        [*PROGRAM, "serve", str(root), "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_plain_environment(),
     )
     assert process.stdout is not None
     try:

@@ -30,12 +30,22 @@ def test_a_token_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_it_listens_and_ends_with_ctrl_c(tmp_path: Path) -> None:
-    program = [sys.executable, "-c", "from keisei.cli.main import app; app()", "serve", str(tmp_path), "--port", "0"]
+    program = [
+        sys.executable,
+        "-c",
+        "from keisei.cli.main import app; app()",
+        "serve",
+        str(tmp_path),
+        "--port",
+        "0",
+    ]
     environment = {**os.environ, "COLUMNS": "300", "PYTHONUNBUFFERED": "1", "KEISEI_TOKEN": ""}
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as server:
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as server:
         assert server.stdout is not None
         first, second = server.stdout.readline(), server.stdout.readline()
-        port = int(re.search(r"http://127\.0\.0\.1:(\d+)/", first)[1])  # type: ignore[index]
+        port = int(re.search(r"http://127\.0\.0\.1:(\d+)/", first)[1])
         assert re.search(rf"http://127\.0\.0\.1:{port}/#token=\S{{20,}}", second)
         connection = HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("GET", "/api/runs")

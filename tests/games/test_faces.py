@@ -23,7 +23,11 @@ GAMES = [
 
 
 def places_of(svg: str) -> set[str]:
-    return {element.attrib["data-place"] for element in ElementTree.fromstring(svg).iter() if "data-place" in element.attrib}
+    return {
+        element.attrib["data-place"]
+        for element in ElementTree.fromstring(svg).iter()
+        if "data-place" in element.attrib
+    }
 
 
 def now(game: Game) -> tuple[bytes, int, list[int]]:
@@ -77,7 +81,10 @@ def test_a_promotion_is_a_choice_of_its_own() -> None:
     packed, seat, legal = now(game)
     choices = face_of(game.spec).choices(packed, seat, legal)
     same = [choice for choice in choices if choice.places == ("5c", "5b")]
-    assert {(choice.name, choice.label) for choice in same} == {("5c5b", "Do not promote"), ("5c5b+", "Promote")}
+    assert {(choice.name, choice.label) for choice in same} == {
+        ("5c5b", "Do not promote"),
+        ("5c5b+", "Promote"),
+    }
     assert ("black-P", "4d") in {choice.places for choice in choices}
 
 

@@ -43,8 +43,16 @@ def test_what_was_asked_of_an_earlier_trainer_is_dropped(run: RunDirectory) -> N
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", '{"id": "1", "action": "format-disk", "worker": null}', '{"action": "stop"}', "9" * 9999]
-    + ['{"id": "1", "action": "remove-worker", "worker": "x"}', '{"id": "1", "action": "stop", "worker": -1}'],
+    [
+        "",
+        "{",
+        "[]",
+        "9" * 9999,
+        '{"action": "stop"}',
+        '{"id": "1", "action": "format-disk", "worker": null}',
+        '{"id": "1", "action": "remove-worker", "worker": "x"}',
+        '{"id": "1", "action": "stop", "worker": -1}',
+    ],
 )
 def test_a_file_that_is_no_request_is_removed(run: RunDirectory, content: str) -> None:
     requests = Requests(run.control)
@@ -97,7 +105,9 @@ def test_a_replay_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read_replay(path) == replay
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": "other"}', '{"format": "keisei-replay", "version": 1}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"format": "other"}', '{"format": "keisei-replay", "version": 1}']
+)
 def test_other_files_are_no_replays(tmp_path: Path, content: str) -> None:
     path = tmp_path / "game.replay.json"
     path.write_text(content)

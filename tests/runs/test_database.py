@@ -377,13 +377,17 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends(database: RunDatabase) -> No
     assert points[-1].value == points[-1].low == points[-1].high == 1000.0
     assert points[0].low == 1.0
     assert [point.step for point in points] == sorted(point.step for point in points)
-    assert all(point.low <= point.value <= point.high for point in points)  # type: ignore[operator]
+    assert all(point.low <= point.value <= point.high for point in points)
 
 
 def test_a_short_curve_is_given_whole(database: RunDatabase) -> None:
     for update in (1, 2, 5):
         database.add_metrics(update, update * 10, {"train/loss": update, "other/x": math.nan})
-    assert [(p.step, p.value) for p in database.thinned_metric("train/loss", 50)] == [(10, 1), (20, 2), (50, 5)]
+    assert [(p.step, p.value) for p in database.thinned_metric("train/loss", 50)] == [
+        (10, 1),
+        (20, 2),
+        (50, 5),
+    ]
     assert [point.value for point in database.thinned_metric("other/x", 50)] == [None] * 3
     assert database.thinned_metric("no/such", 50) == []
 

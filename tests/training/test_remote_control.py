@@ -112,7 +112,9 @@ def test_a_pause_holds_the_run_and_its_clock(tmp_path: Path, monkeypatch: pytest
     held: list[LiveStatus] = []
 
     def resume() -> None:
-        while not (run.live.exists() and live(tmp_path).paused and live(tmp_path).workers[0].state == "paused"):
+        while not (
+            run.live.exists() and live(tmp_path).paused and live(tmp_path).workers[0].state == "paused"
+        ):
             time.sleep(0.01)
         held.append(live(tmp_path))
         ask(run, Action.RESUME)

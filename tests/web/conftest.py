@@ -1,4 +1,4 @@
-"""A real browser for the tests of pages. Where there is none they are skipped, unless ``KEISEI_NEEDS_BROWSER`` is set."""
+"""A real browser for the tests of pages. Without one they are skipped, unless ``KEISEI_NEEDS_BROWSER`` is set."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 # Names: a page of another site that has its name lead here (DNS rebinding) gets nothing.
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]:1", "localhost.:1"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::2]:1", "localhost.:1"]
+)
 @pytest.mark.parametrize("path", ["/", "/api/runs", "/metrics", "/static/style.css"])
 def test_a_foreign_name_is_refused(served: Served, host: str, path: str) -> None:
     answer = served.get(path, host=host)
@@ -55,7 +58,9 @@ def test_a_further_name_is_known_when_it_is_given() -> None:
 # Origins.
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://localhost:1", "http://localhost:1"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://localhost:1", "http://localhost:1"]
+)
 def test_a_page_of_another_origin_may_not_ask(served: Served, origin: str) -> None:
     assert served.get("/api/runs", origin=origin).status == 403
     assert served.post("/api/play", {"game": "tictactoe"}, origin=origin).status == 403
@@ -70,16 +75,25 @@ def test_a_browser_tells_who_asks(served: Served, site: str) -> None:
 
 def test_our_own_pages_may_ask(served: Served) -> None:
     own = f"127.0.0.1:{served.port}"
-    assert served.get("/api/runs", host=own, origin=f"http://{own}", sec_fetch_site="same-origin").status == 200
+    assert (
+        served.get("/api/runs", host=own, origin=f"http://{own}", sec_fetch_site="same-origin").status == 200
+    )
 
 
 # The token.
 
 
-@pytest.mark.parametrize("action", ["pause", "resume", "reset", "add-worker", "remove-worker", "checkpoint", "stop"])
+@pytest.mark.parametrize(
+    "action", ["pause", "resume", "reset", "add-worker", "remove-worker", "checkpoint", "stop"]
+)
 def test_what_changes_a_run_needs_the_token(served: Served, action: str) -> None:
     run = served.root / "run"
-    for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}, {"cookie": f"token={TOKEN}"}):
+    for headers in (
+        {},
+        {"authorization": "Bearer wrong"},
+        {"authorization": TOKEN},
+        {"cookie": f"token={TOKEN}"},
+    ):
         refused = served.post(f"/api/runs/run/control?token={TOKEN}", {"action": action}, **headers)
         assert refused.status == 401, headers
         assert "token" in refused.json["error"]
@@ -121,7 +135,15 @@ def test_nobody_is_asked_where_nobody_trains(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"action": "rm -rf"}, {"action": "pause", "worker": "1"}, {"action": "pause", "worker": True}, [], 3]
+    "body",
+    [
+        {},
+        {"action": "rm -rf"},
+        {"action": "pause", "worker": "1"},
+        {"action": "pause", "worker": True},
+        [],
+        3,
+    ],
 )
 def test_odd_requests_are_refused(served: Served, body: object) -> None:
     assert served.post("/api/runs/run/control", body, **BEARER).status == 400
@@ -158,7 +180,19 @@ def test_there_reading_needs_the_token_too(tmp_path: Path) -> None:
 
 # Files come from the run's folder alone.
 
-OUTSIDE = ["..", "../run", "%2e%2e", "%2e%2e%2frun", "..%2f..%2fetc", ".", "%2e", "run%00", "run/../run", "%2fetc", "-x"]
+OUTSIDE = [
+    "..",
+    "../run",
+    "%2e%2e",
+    "%2e%2e%2frun",
+    "..%2f..%2fetc",
+    ".",
+    "%2e",
+    "run%00",
+    "run/../run",
+    "%2fetc",
+    "-x",
+]
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -167,13 +201,23 @@ def test_a_name_leads_nowhere_else(served: Served, name: str, rest: str) -> None
     assert served.get(f"/api/runs/{name}{rest}").status == 404
 
 
-@pytest.mark.parametrize("name", ["../app.py", "%2e%2e/app.py", "..%2fapp.py", "%2e%2e%2fapp.py", "nothing.js", "README.txt"])
+@pytest.mark.parametrize(
+    "name", ["../app.py", "%2e%2e/app.py", "..%2fapp.py", "%2e%2e%2fapp.py", "nothing.js", "README.txt"]
+)
 def test_scripts_and_styles_come_from_a_list(served: Served, name: str) -> None:
     assert served.get(f"/static/{name}").status == 404
 
 
 @pytest.mark.parametrize(
-    "record", ["../../secret.txt", "%2e%2e/%2e%2e/secret.txt", "/etc/passwd", "config.yaml", "games/../config.yaml", ""]
+    "record",
+    [
+        "../../secret.txt",
+        "%2e%2e/%2e%2e/secret.txt",
+        "/etc/passwd",
+        "config.yaml",
+        "games/../config.yaml",
+        "",
+    ],
 )
 def test_a_record_that_the_run_does_not_name_is_none(served: Served, record: str) -> None:
     (served.root.parent / "secret.txt").write_text("secret")
@@ -183,7 +227,9 @@ def test_a_record_that_the_run_does_not_name_is_none(served: Served, record: str
         assert b"secret" not in answer.content.replace(b"secret.txt", b"")
 
 
-@pytest.mark.parametrize("record", ["../outside.replay.json", "games/link.replay.json", "config.yaml", "games/folder.replay.json"])
+@pytest.mark.parametrize(
+    "record", ["../outside.replay.json", "games/link.replay.json", "config.yaml", "games/folder.replay.json"]
+)
 def test_a_record_outside_the_folder_of_games_is_none(tmp_path: Path, record: str) -> None:
     """Also if somebody has written its path into ``run.db``, or has put a link there."""
     run = make_history(tmp_path / "runs")
@@ -211,13 +257,17 @@ def test_a_run_behind_a_link_is_not_served(tmp_path: Path) -> None:
         assert dashboard.post("/api/runs/linked/control", {"action": "stop"}, **BEARER).status == 404
 
 
-@pytest.mark.parametrize("player", ["/etc/passwd@latest", "../run@latest", "run@../x", "run@", "os:system", "nobody"])
+@pytest.mark.parametrize(
+    "player", ["/etc/passwd@latest", "../run@latest", "run@../x", "run@", "os:system", "nobody"]
+)
 def test_a_player_is_no_path_and_no_module(served: Served, player: str) -> None:
     wanted = {"game": "tictactoe", "seats": ["person", player], "actions": [0]}
     assert served.post("/api/play", wanted).status in (400, 404, 409)
 
 
-@pytest.mark.parametrize("game", ["os:system", "keisei.games.tictactoe:TicTacToe", "pettingzoo:x", "", "nothing"])
+@pytest.mark.parametrize(
+    "game", ["os:system", "keisei.games.tictactoe:TicTacToe", "pettingzoo:x", "", "nothing"]
+)
 def test_a_page_imports_no_module(served: Served, game: str) -> None:
     answer = served.post("/api/play", {"game": game})
     assert answer.status == 400
@@ -240,16 +290,12 @@ def test_a_large_request_without_a_length_is_refused(served: Served) -> None:
         )
         chunk = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
         answer = b""
-        try:
+        with suppress(OSError):  # the server may have answered and left already
             for _ in range(2 + LARGEST_BODY // 0x4000):
                 line.sendall(chunk)
             line.sendall(b"0\r\n\r\n")
-        except OSError:  # the server has answered and left already
-            pass
-        try:
+        with suppress(OSError):
             answer = line.recv(4096)
-        except OSError:
-            pass
     assert answer.startswith(b"HTTP/1.1 413") or answer == b""
 
 
@@ -322,7 +368,9 @@ def test_nothing_that_is_asked_is_logged(served: Served, capfd: pytest.CaptureFi
 
 def test_many_threads_may_ask_at_once(served: Served) -> None:
     found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(served.get("/api/runs").status)) for _ in range(16)]
+    threads = [
+        threading.Thread(target=lambda: found.append(served.get("/api/runs").status)) for _ in range(16)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -41,7 +42,12 @@ def test_all_runs_are_listed_with_the_settings_in_which_they_differ(tmp_path: Pa
     make_run(tmp_path, "b", game="connect-four")
     with serving(tmp_path) as dashboard:
         first, second = dashboard.get("/api/runs").json["runs"]
-    assert (first["name"], first["game"], first["updates"], first["transitions"]) == ("a", "tictactoe", 30, 3000)
+    assert (first["name"], first["game"], first["updates"], first["transitions"]) == (
+        "a",
+        "tictactoe",
+        30,
+        3000,
+    )
     assert first["scores"] == {"random": 0.9}
     assert first["settings"] == {"env.game": "tictactoe"}
     assert second["settings"] == {"env.game": "connect-four"}
@@ -103,7 +109,9 @@ def test_the_league_is_told(tmp_path: Path) -> None:
         member = LeagueMemberRow(
             100, 5, 1.0, "random", "player", 0, True, 3, 0, 1, 4, 0.75, 0.3, 0.95, 0.0, -50.0, 50.0, False
         )
-        database.add_league([member], [LeagueResultRow("learner", "random", 5, 1.0, 3, 0, 1, 0.75, 0.3, 0.95)])
+        database.add_league(
+            [member], [LeagueResultRow("learner", "random", 5, 1.0, 3, 0, 1, 0.75, 0.3, 0.95)]
+        )
     with serving(tmp_path) as dashboard:
         told = dashboard.get("/api/runs/run").json
     assert told["members"][0]["name"] == "random"
@@ -146,7 +154,9 @@ def test_the_live_board_shows_the_last_plies(served: Served) -> None:
 def test_only_the_last_game_of_a_glimpse_is_shown(tmp_path: Path) -> None:
     run = make_history(tmp_path)
     row = "00" * 18 + "ff80"
-    go_live(run, board=Glimpse(3, (row,) * 4, (0, 1, 0, 1), (7, 8, 0, 1), (4, 0, 4, 0), (0.0, 0.0, 0.5, -0.5)))
+    go_live(
+        run, board=Glimpse(3, (row,) * 4, (0, 1, 0, 1), (7, 8, 0, 1), (4, 0, 4, 0), (0.0, 0.0, 0.5, -0.5))
+    )
     with serving(tmp_path) as dashboard:
         assert [frame["ply"] for frame in dashboard.get("/api/runs/run/board").json["frames"]] == [0, 1]
 
@@ -188,17 +198,16 @@ def test_a_record_can_be_saved(served: Served) -> None:
 # Streams.
 
 
-def events(dashboard: Served, path: str, count: int, act: list[object]) -> list[dict[str, object]]:
+def events(dashboard: Served, path: str, count: int, act: list[Callable[[], None]]) -> list[dict[str, Any]]:
     """Reads some events; before each, one of the actions is done."""
-    found: list[dict[str, object]] = []
+    found: list[dict[str, Any]] = []
     with socket.create_connection(("127.0.0.1", dashboard.port), timeout=30) as line:
         line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         file = line.makefile("rb")
         while len(found) < count:
             content = file.readline()
-            if content.startswith(b": hello") or (content.startswith(b"data: ") and act):
-                if act:
-                    act.pop(0)()  # type: ignore[operator]
+            if act and content.startswith((b": hello", b"data: ")):
+                act.pop(0)()
             if content.startswith(b"data: "):
                 found.append(json.loads(content[6:]))
     return found
@@ -215,7 +224,7 @@ def test_a_stream_tells_what_is_new(tmp_path: Path) -> None:
     with serving(tmp_path) as dashboard:
         _, second = events(dashboard, "/api/stream?run=run", 2, [lambda: None, update])
     assert second["points"] == {"train/loss": [[3100, 0.5]]}
-    assert second["live"]["update"] == 31  # type: ignore[index]
+    assert second["live"]["update"] == 31
 
 
 def test_the_list_has_a_stream_too(tmp_path: Path) -> None:
@@ -227,7 +236,7 @@ def test_the_list_has_a_stream_too(tmp_path: Path) -> None:
 
     with serving(tmp_path) as dashboard:
         (event,) = events(dashboard, "/api/stream", 1, [another])
-    assert [run["name"] for run in event["runs"]] == ["two"]  # type: ignore[index, attr-defined]
+    assert [run["name"] for run in event["runs"]] == ["two"]
 
 
 def test_a_stream_of_an_unknown_run_is_refused(served: Served) -> None:
@@ -262,15 +271,27 @@ def test_the_example_for_grafana_asks_for_metrics_that_exist(served: Served) -> 
     import re
 
     told = {
-        sample.name for family in text_string_to_metric_families(served.get("/metrics").text) for sample in family.samples
+        sample.name
+        for family in text_string_to_metric_families(served.get("/metrics").text)
+        for sample in family.samples
     }
     known = told | {f"keisei_{name}" for name in ("policy_lag", "queue_depth", "worker_utilisation")}
     text = (Path(__file__).parents[2] / "examples" / "grafana.json").read_text()
     panels = json.loads(text)["panels"]
-    asked = {name for panel in panels for target in panel["targets"] for name in re.findall(r"keisei_\w+", target["expr"])}
+    asked = {
+        name
+        for panel in panels
+        for target in panel["targets"]
+        for name in re.findall(r"keisei_\w+", target["expr"])
+    }
     assert len(panels) >= 8
     assert asked
-    assert asked <= known | {"keisei_approx_kl", "keisei_explained_variance", "keisei_game_length", "keisei_entropy_loss"}
+    assert asked <= known | {
+        "keisei_approx_kl",
+        "keisei_explained_variance",
+        "keisei_game_length",
+        "keisei_entropy_loss",
+    }
 
 
 # Playing.
@@ -300,15 +321,15 @@ def test_whole_games_are_played(served: Served, game: str) -> None:
             break
         assert frame["seat"] == 0
         choices = frame["choices"]
-        actions = [*frame["actions"], choices[len(choices) // 2]["action"]]  # type: ignore[misc, index, arg-type]
+        actions = [*frame["actions"], choices[len(choices) // 2]["action"]]
     assert len(actions) >= 5
 
 
 def test_a_checkpoint_plays_and_says_what_it_thinks(served: Served) -> None:
     frame = played(served, run="run", seats=["person", "run@best"], actions=[4], judge="run@latest")
-    assert len(frame["actions"]) == 2  # type: ignore[arg-type]
+    assert len(frame["actions"]) == 2
     assert isinstance(frame["value"], float)
-    assert len(frame["favourites"]) == 5  # type: ignore[arg-type]
+    assert len(frame["favourites"]) == 5
 
 
 def test_a_game_that_is_looked_back_at_does_not_go_on(served: Served) -> None:
@@ -318,14 +339,14 @@ def test_a_game_that_is_looked_back_at_does_not_go_on(served: Served) -> None:
 
 def test_players_alone_make_one_move_at_a_time(served: Served) -> None:
     frame = played(served, game="tictactoe", seats=["random", "greedy"])
-    assert len(frame["actions"]) == 1  # type: ignore[arg-type]
+    assert len(frame["actions"]) == 1
 
 
 def test_shogi_starts_from_any_position(served: Served) -> None:
     sfen = "4k4/9/4P4/9/9/9/9/9/4K4 b P 1"
     frame = played(served, game="shogi", options={"start": sfen})
     assert frame["text"] == sfen
-    names = [choice["name"] for choice in frame["choices"]]  # type: ignore[attr-defined]
+    names = [choice["name"] for choice in frame["choices"]]
     assert {"5c5b", "5c5b+", "P*4d"} <= {*names}
 
 
@@ -343,7 +364,9 @@ def test_a_game_is_saved_as_kif(served: Served, tmp_path: Path) -> None:
         move = next(move for move in board.legal_moves if move.usi() == text)
         actions.append(board.action(move))
         board.push(move)
-    answer = served.post("/api/play/record", {"game": "shogi", "seats": ["person", "greedy"], "actions": actions})
+    answer = served.post(
+        "/api/play/record", {"game": "shogi", "seats": ["person", "greedy"], "actions": actions}
+    )
     assert answer.headers["content-disposition"] == 'attachment; filename="game.kif"'
     path = tmp_path / "game.kif"
     path.write_bytes(answer.content)

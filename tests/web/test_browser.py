@@ -33,7 +33,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with RunDatabase(run.database) as database:
         database.add_evaluation(EvaluationRow(20, 2000, 1.0, "update-20", HOSTILE, 1, 0, 1, 0.5, 0.1, 0.9))
         database.add_worker_event(WorkerEventRow(4, 1.0, 0, "restarted", HOSTILE))
-        member = LeagueMemberRow(100, 5, 1.0, HOSTILE, "player", 0, True, 3, 0, 1, 4, 0.75, 0.3, 0.9, 0.0, -5.0, 5.0, False)
+        member = LeagueMemberRow(
+            100, 5, 1.0, HOSTILE, "player", 0, True, 3, 0, 1, 4, 0.75, 0.3, 0.9, 0.0, -5.0, 5.0, False
+        )
         database.add_league([member], [LeagueResultRow("learner", HOSTILE, 5, 1.0, 3, 0, 1, 0.75, 0.3, 0.9)])
     make_history(root, "second", game="connect-four")
     with run.lock():
@@ -239,7 +241,8 @@ def test_a_whole_game_of_connect_four_by_keys(served: Served, page: Page) -> Non
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
         page.wait_for_function(
-            "n => document.querySelectorAll('.moves button').length > n || document.querySelector('.place.from')", arg=moves
+            "n => document.querySelectorAll('.moves button').length > n || document.querySelector('.place.from')",
+            arg=moves,
         ) if page.locator(".place.can:focus").count() else page.keyboard.press("ArrowLeft")
     expect(status(page)).to_have_text(re.compile("wins: line|full board"))
 

@@ -34,7 +34,10 @@ def test_nothing_comes_from_elsewhere(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(name for name in OWN if name.endswith(".js")))
 def test_scripts_write_no_markup(name: str) -> None:
     """Texts of runs reach a page as text, and are never read as HTML."""
-    assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", OWN[name]) == []
+    assert (
+        re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", OWN[name])
+        == []
+    )
 
 
 def test_scripts_import_what_is_there() -> None:
@@ -53,12 +56,18 @@ def test_the_vendored_chart_library_brings_its_licence() -> None:
 READERS = {"keisei.training.players", "keisei.training.presets"}
 
 
-@pytest.mark.parametrize("path", sorted(Path(keisei.__file__).parent.joinpath("web").glob("*.py")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted(Path(keisei.__file__).parent.joinpath("web").glob("*.py")), ids=lambda p: p.name
+)
 def test_the_dashboard_reads_runs_and_reaches_into_no_trainer(path: Path) -> None:
     imported = {
         node.module
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and node.module
     }
-    used = {name for name in imported if name.startswith(("keisei.training", "keisei.parallel", "keisei.learners"))}
+    used = {
+        name
+        for name in imported
+        if name.startswith(("keisei.training", "keisei.parallel", "keisei.learners"))
+    }
     assert used <= READERS

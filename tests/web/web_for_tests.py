@@ -61,7 +61,9 @@ class Served:
         """Sends the path as it is: no client in between tidies up dots."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            connection.request(
+                method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
+            )
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
             return Answer(response.status, found, response.read())
@@ -98,7 +100,9 @@ def make_history(root: Path, name: str = "run", updates: int = 30, game: str = "
             database.add_metrics(update, 100 * update, {**numbers, "time/time_elapsed": update / 2})
         for update in (10, 20):
             score = 0.5 + update / 50
-            row = EvaluationRow(update, 100 * update, 1.5, f"update-{update:09d}", "random", 8, 1, 1, score, 0.4, 1.0)
+            row = EvaluationRow(
+                update, 100 * update, 1.5, f"update-{update:09d}", "random", 8, 1, 1, score, 0.4, 1.0
+            )
             database.add_evaluation(row)
         database.add_ratings([RatingRow("random", 20, 1.0, 0.0, -20.0, 20.0, 40)])
         database.add_worker_event(WorkerEventRow(3, 1.0, 0, "restarted", "it fell"))
@@ -110,7 +114,9 @@ def add_game(run: RunDirectory, replay: GameReplay, name: str = "game") -> str:
     record = f"games/{name}.replay.json"
     write_replay(replay, run.path / record)
     with RunDatabase(run.database) as database:
-        row = GameRow(10, 1.0, "update-000000010", "random", 1.0, len(replay.actions), "three_in_a_row", record)
+        row = GameRow(
+            10, 1.0, "update-000000010", "random", 1.0, len(replay.actions), "three_in_a_row", record
+        )
         database.add_games([row])
     return record
 

@@ -15,9 +15,9 @@ from keisei.errors import ConfigError
 
 def serve(
     runs_dir: Annotated[Path, typer.Argument(help="The folder of all runs.")] = Path("runs"),
-    host: Annotated[str, typer.Option(help="The address to listen on; others than loopback need a token.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; others than loopback need a token.")
+    ] = ("127.0.0.1"),
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
     token_file: Annotated[
         Path | None, typer.Option(help="A file with the token; else KEISEI_TOKEN, else a new one.")

@@ -106,14 +106,27 @@ class PlainFace:
         values = np.frombuffer(packed[:size], self._observation.dtype)
         if len(shape) == 3 and values.size == self._observation.size:
             return self._grid(values.reshape(shape), seat)
-        lines = [" ".join(f"{value:g}" for value in values[at : at + 12]) for at in range(0, min(120, len(values)), 12)]
-        texts = [f'<text class="numbers" x="12" y="{24 + 20 * row}">{line}</text>' for row, line in enumerate(lines)]
+        lines = [
+            " ".join(f"{value:g}" for value in values[at : at + 12])
+            for at in range(0, min(120, len(values)), 12)
+        ]
+        texts = [
+            f'<text class="numbers" x="12" y="{24 + 20 * row}">{line}</text>'
+            for row, line in enumerate(lines)
+        ]
         return svg_page(texts, 520, 20 + 20 * max(1, len(lines)), "plain", f"what {self.seats[seat]} sees")
 
     def _grid(self, planes: np.ndarray, seat: int) -> str:
         _, rows, columns = planes.shape
-        parts = [part for row in range(rows) for column in range(columns) for part in self._square(planes, row, column)]
-        return svg_page(parts, columns * self._CELL, rows * self._CELL, "plain", f"what {self.seats[seat]} sees")
+        parts = [
+            part
+            for row in range(rows)
+            for column in range(columns)
+            for part in self._square(planes, row, column)
+        ]
+        return svg_page(
+            parts, columns * self._CELL, rows * self._CELL, "plain", f"what {self.seats[seat]} sees"
+        )
 
     def _square(self, planes: np.ndarray, row: int, column: int) -> Iterator[str]:
         """Draws a square with the first plane that is not 0 there."""
@@ -122,7 +135,8 @@ class PlainFace:
         seen = np.flatnonzero(planes[:, row, column])
         if len(seen):
             number = int(seen[0])
-            yield f'<rect class="n{number % 6}" x="{x + 5}" y="{y + 5}" width="{size - 10}" height="{size - 10}" rx="8"/>'
+            box = f'x="{x + 5}" y="{y + 5}" width="{size - 10}" height="{size - 10}"'
+            yield f'<rect class="n{number % 6}" {box} rx="8"/>'
             yield f'<text class="mark" x="{x + size / 2:g}" y="{y + size / 2 + 6:g}">{number}</text>'
 
     def choices(self, packed: bytes, seat: int, actions: Sequence[int]) -> list[Choice]:

@@ -109,7 +109,9 @@ class MarkFace:
         yield place(f"s{square}", label, (x + 3, y + 3, size - 6, size - 6), (column, row))
 
     def choices(self, packed: bytes, seat: int, actions: Sequence[int]) -> list[Choice]:
-        return [Choice(action, f"{'abc'[action % 3]}{3 - action // 3}", (f"s{action}",)) for action in actions]
+        return [
+            Choice(action, f"{'abc'[action % 3]}{3 - action // 3}", (f"s{action}",)) for action in actions
+        ]
 
     def text(self, packed: bytes, seat: int) -> str:
         return ""

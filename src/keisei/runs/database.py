@@ -248,7 +248,9 @@ class RunDatabase:
     def last_evaluations(self) -> list[EvaluationRow]:
         """Gives the matches of the newest evaluation against each opponent."""
         newest = 'SELECT MAX("update"), opponent FROM evaluations GROUP BY opponent'
-        return self._rows(EvaluationRow, f'WHERE ("update", opponent) IN ({newest}) ORDER BY "update", opponent')
+        return self._rows(
+            EvaluationRow, f'WHERE ("update", opponent) IN ({newest}) ORDER BY "update", opponent'
+        )
 
     def game(self, record: str) -> GameRow | None:
         """Gives the game with this record; None if there is none."""

@@ -49,7 +49,9 @@ def read_replay(path: Path) -> GameReplay:
             document = json.loads(file.read(_LARGEST))
         if document.pop("format") != FORMAT or document.pop("version") != 1:
             raise ValueError("another format")
-        frozen = {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
+        frozen = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
+        }
         return GameReplay(**frozen)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{path} is not a game that can be replayed: {error}") from error

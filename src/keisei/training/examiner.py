@@ -140,7 +140,14 @@ class Examiner:
     def _replay(self, match: MatchResult, number: int, record: RecordedGame) -> GameReplay:
         game = self._config.env.game
         return GameReplay(
-            game, record.actions, match.options, match.seed, number, record.names, record.scores, record.ending
+            game,
+            record.actions,
+            match.options,
+            match.seed,
+            number,
+            record.names,
+            record.scores,
+            record.ending,
         )
 
     def _keep_ratings(self, update: int) -> None:

@@ -9,6 +9,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -145,7 +146,9 @@ class RemoteControl:
         if number not in workers:
             raise RunError(f"there is no worker {number}; the workers are {workers}")
         if len(workers) == 1:
-            raise RunError(f"worker {number} is the last one, and somebody has to play; pause the run instead")
+            raise RunError(
+                f"worker {number} is the last one, and somebody has to play; pause the run instead"
+            )
         self._reach.manager.remove_workers([number])
         return number
 
@@ -156,10 +159,8 @@ class RemoteControl:
         return f"{path.name} is saved"
 
     def _write(self) -> None:
-        try:
+        with suppress(OSError):  # a full disk: nobody can watch, but the run goes on
             write_live(self._run, self._status(self._reach.manager.get_status()))
-        except OSError:  # a full disk; nobody can watch, but the run goes on
-            pass
         self._written_at = time.monotonic()
 
     def _status(self, status: ManagerStatus) -> LiveStatus:

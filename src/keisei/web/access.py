@@ -101,7 +101,10 @@ class Guard:
         guarded = path.startswith(_GUARDED)
         if _is_foreign(headers, host) and (guarded or scope["method"] not in ("GET", "HEAD")):
             return 403, "a page of another site may not ask this server"
-        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > LARGEST_BODY:
+        if (
+            headers.get("content-length", "0").isdigit()
+            and int(headers.get("content-length", "0")) > LARGEST_BODY
+        ):
             return 413, f"a request has at most {LARGEST_BODY} bytes"
         given = headers.get("authorization", "")
         trusted = scope[TRUSTED] = self._access.trusts(given)

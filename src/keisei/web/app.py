@@ -143,7 +143,9 @@ class Dashboard:
 
     async def _stream(self, request: Request) -> Response:
         events = self._streams.open(request.query_params.get("run", ""))
-        return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
+        return StreamingResponse(
+            events, media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
 
     # Acting.
 
@@ -153,7 +155,11 @@ class Dashboard:
             raise HTTPException(401, "this needs the token; the terminal of keisei serve shows it")
         body = await _body(request)
         worker = body.get("worker")
-        if body.get("action") not in list(Action) or not isinstance(worker, int | None) or isinstance(worker, bool):
+        if (
+            body.get("action") not in list(Action)
+            or not isinstance(worker, int | None)
+            or isinstance(worker, bool)
+        ):
             known = ", ".join(Action)
             raise HTTPException(400, f"a request has an action ({known}) and perhaps the number of a worker")
         asked = await run_in_threadpool(ask, run, Action(body["action"]), worker)

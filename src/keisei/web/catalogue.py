@@ -83,7 +83,9 @@ class Catalogue:
         """Gives the names of a run's checkpoints, newest first."""
         if not run.checkpoints.is_dir():
             return []
-        return sorted((p.name for p in run.checkpoints.iterdir() if _CHECKPOINT.fullmatch(p.name)), reverse=True)
+        return sorted(
+            (p.name for p in run.checkpoints.iterdir() if _CHECKPOINT.fullmatch(p.name)), reverse=True
+        )
 
     def _is_inside(self, run: RunDirectory) -> bool:
         return run.path.resolve().parent == self.root.resolve()
@@ -125,7 +127,10 @@ def flattened(settings: Mapping[str, Any], path: str = "") -> Iterator[tuple[str
         if isinstance(value, Mapping) and value:
             yield from flattened(value, here)
         else:
-            yield here, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+            yield (
+                here,
+                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str),
+            )
 
 
 def _differing(settings: list[Mapping[str, str]]) -> Iterator[str]:

@@ -47,8 +47,8 @@ def details_of(catalogue: Catalogue, run: RunDirectory) -> dict[str, Any]:
 
 
 def _from_database(run: RunDirectory) -> dict[str, Any]:
-    empty: dict[str, Any] = dict.fromkeys(("evaluations", "meanings"), {})
-    empty |= dict.fromkeys(("metrics", "ratings", "members", "matrix", "events", "games", "changes"), [])
+    lists = ("metrics", "ratings", "members", "matrix", "events", "games", "changes")
+    empty: dict[str, Any] = {"evaluations": {}, "meanings": {}, **{name: [] for name in lists}}
     if not run.database.exists():
         return empty
     try:

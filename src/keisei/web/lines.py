@@ -80,7 +80,9 @@ class Line:
     def play(self, actions: Sequence[int]) -> None:
         """Plays one step: one action, or those of all seats that act at once."""
         here = self.moments[-1]
-        wrong = not self.game.legal()[np.arange(len(actions)), _checked(actions, self.game.spec.num_actions)].all()
+        wrong = not self.game.legal()[
+            np.arange(len(actions)), _checked(actions, self.game.spec.num_actions)
+        ].all()
         if wrong or len(actions) != len(self.game.rows()):
             raise GameError(f"action {actions[0]} is not legal after {len(self.actions)} actions")
         self.choices += self.face.choices(here.packed, here.seat, actions[:1])
@@ -145,9 +147,7 @@ def judge(line: Line, moment: Moment, policy: Policy) -> Judgement:
     shares = np.exp(log_probabilities(observations, legal)[0])
     best = [int(action) for action in np.argsort(-shares)[:FAVOURITES] if legal[0, action]]
     choices = line.face.choices(moment.packed, moment.seat, best)
-    favourites = [
-        asdict(choice) | {"probability": float(shares[choice.action])} for choice in choices
-    ]
+    favourites = [asdict(choice) | {"probability": float(shares[choice.action])} for choice in choices]
     return Judgement(float(policy.evaluate(observations, legal)[0]), favourites)
 
 
@@ -155,7 +155,9 @@ def glimpse_frames(game: str, options: Mapping[str, Any], glimpse: Glimpse) -> d
     """Gives the last plies of a self-play game as pictures, the newest last. It shows the last game of the glimpse."""
     made = make_game(game, batch=1, **options)
     face = face_of(made.spec)
-    first = max((at for at in range(1, len(glimpse.plies)) if glimpse.plies[at] <= glimpse.plies[at - 1]), default=0)
+    first = max(
+        (at for at in range(1, len(glimpse.plies)) if glimpse.plies[at] <= glimpse.plies[at - 1]), default=0
+    )
     frames: list[dict[str, Any]] = []
     last: Choice | None = None
     for at in range(max(first, len(glimpse.plies) - MOST_FRAMES), len(glimpse.plies)):

@@ -74,7 +74,9 @@ def play(players: Players, wanted: PlayedGame) -> dict[str, Any]:
     line = _line(players, wanted)
     spec = line.game.spec
     if spec.simultaneous:
-        raise GameError(f"the seats of {spec.name} act at once, and a page plays one move at a time; replay its games")
+        raise GameError(
+            f"the seats of {spec.name} act at once, and a page plays one move at a time; replay its games"
+        )
     seats = _seated(players, wanted, spec)
     if wanted.at is None and any(seats.values()):
         _reply(line, seats, wanted.seed)
@@ -117,7 +119,9 @@ def _options(players: Players, wanted: PlayedGame) -> tuple[str, dict[str, Any]]
     allowed = face_of(make_game(name, **options).spec).person_options
     refused = sorted(set(wanted.options) - set(allowed))
     if refused:
-        raise ConfigError(f"a page cannot choose {', '.join(refused)}; it may choose {', '.join(allowed) or 'nothing'}")
+        raise ConfigError(
+            f"a page cannot choose {', '.join(refused)}; it may choose {', '.join(allowed) or 'nothing'}"
+        )
     return name, options | wanted.options
 
 

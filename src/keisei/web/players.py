@@ -86,5 +86,7 @@ class Players:
 
         policy = named_player(text, spec)
         if policy is None:
-            raise NotFoundError(f"no player is named {text[:50]!r}; players are {', '.join(PLAYERS)} and RUN@best")
+            raise NotFoundError(
+                f"no player is named {text[:50]!r}; players are {', '.join(PLAYERS)} and RUN@best"
+            )
         return policy

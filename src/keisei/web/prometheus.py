@@ -94,7 +94,9 @@ def _states(runs: Mapping[str, ListedRun]) -> Iterator[Metric]:
 
 def _progress(runs: Mapping[str, ListedRun]) -> Iterator[Metric]:
     updates = CounterMetricFamily("keisei_updates", "updates of a run", labels=["run"])
-    transitions = CounterMetricFamily("keisei_transitions", "transitions that were learned from", labels=["run"])
+    transitions = CounterMetricFamily(
+        "keisei_transitions", "transitions that were learned from", labels=["run"]
+    )
     seconds = CounterMetricFamily("keisei_training_seconds", "seconds of training", labels=["run"])
     for name, listed in runs.items():
         summary = listed.summary
@@ -109,7 +111,9 @@ def _progress(runs: Mapping[str, ListedRun]) -> Iterator[Metric]:
 
 
 def _scores(runs: Mapping[str, ListedRun]) -> Iterator[Metric]:
-    scores = GaugeMetricFamily("keisei_score", "last score against an opponent, 0 … 1", labels=["run", "opponent"])
+    scores = GaugeMetricFamily(
+        "keisei_score", "last score against an opponent, 0 … 1", labels=["run", "opponent"]
+    )
     for name, listed in runs.items():
         for opponent, score in listed.summary.scores.items():
             scores.add_metric([name, opponent], score)
@@ -120,10 +124,16 @@ def _workers(runs: Mapping[str, ListedRun]) -> Iterator[Metric]:
     """Gives the numbers of each worker of the runs that are being trained."""
     labels = ["run", "worker"]
     memory = GaugeMetricFamily("keisei_worker_memory_bytes", "resident memory of a worker", labels=labels)
-    speed = GaugeMetricFamily("keisei_worker_steps_per_second", "speed of a worker while it plays", labels=labels)
-    waiting = GaugeMetricFamily("keisei_worker_waiting_share", "share of its time that it waited", labels=labels)
+    speed = GaugeMetricFamily(
+        "keisei_worker_steps_per_second", "speed of a worker while it plays", labels=labels
+    )
+    waiting = GaugeMetricFamily(
+        "keisei_worker_waiting_share", "share of its time that it waited", labels=labels
+    )
     restarts = CounterMetricFamily("keisei_worker_restarts", "restarts of a worker", labels=labels)
-    trainer = GaugeMetricFamily("keisei_trainer_memory_bytes", "resident memory of the trainer", labels=["run"])
+    trainer = GaugeMetricFamily(
+        "keisei_trainer_memory_bytes", "resident memory of the trainer", labels=["run"]
+    )
     for name, listed in runs.items():
         if listed.live is None or listed.summary.state is not RunState.RUNNING:
             continue

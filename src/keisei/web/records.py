@@ -25,7 +25,11 @@ def replay_frame(players: Players, run: RunDirectory, record: str, ply: int, vie
     replay = read_replay(_file(run, _replay_name(record)))
     line = Line(replay.game, replay.options, replay.actions, replay.seed, replay.number)
     judge = players.judge(run.name, line.game.spec)
-    return line.frame(ply, view, judge) | {"names": list(replay.names), "first": row.first, "second": row.second}
+    return line.frame(ply, view, judge) | {
+        "names": list(replay.names),
+        "first": row.first,
+        "second": row.second,
+    }
 
 
 def record_text(run: RunDirectory, record: str) -> tuple[str, str]:
@@ -58,5 +62,7 @@ def _file(run: RunDirectory, name: str) -> Path:
     except OSError:
         inside = False
     if not inside:
-        raise NotFoundError(f"{run.name} has no file {name[:200]!r}; games of earlier versions have no replay")
+        raise NotFoundError(
+            f"{run.name} has no file {name[:200]!r}; games of earlier versions have no replay"
+        )
     return path

@@ -105,7 +105,12 @@ class Streams:
                 update, points = new_points(run, update)
                 state = run.status()
                 return _event(
-                    {"state": state.state.value, "detail": state.detail, "live": live_of(run), "points": points}
+                    {
+                        "state": state.state.value,
+                        "detail": state.detail,
+                        "live": live_of(run),
+                        "points": points,
+                    }
                 )
             return None
 

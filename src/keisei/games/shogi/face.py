@@ -54,7 +54,9 @@ def _places(board: Board, view: Color) -> Iterator[str]:
         x, y = square_corner(square)
         file, rank = divmod(square, 9)
         at = (8 - file, rank) if view is Color.BLACK else (file, 8 - rank)
-        yield place(SQUARE_NAMES[square], _label(square, codes[square]), (x + 1, y + 1, CELL - 2, CELL - 2), at)
+        yield place(
+            SQUARE_NAMES[square], _label(square, codes[square]), (x + 1, y + 1, CELL - 2, CELL - 2), at
+        )
     for color in Color:
         for row, (kind, count, x, y) in enumerate(stand_spots(board.setup, color)):
             at = (9.5, 8 - row) if color is view else (-1.5, row)
@@ -66,4 +68,6 @@ def _label(square: int, code: int) -> str:
     if not code:
         return SQUARE_NAMES[square]
     piece = Piece.from_native(code)
-    return f"{SQUARE_NAMES[square]}, {piece.type.name.lower().replace('_', ' ')} of {piece.color.name.lower()}"
+    return (
+        f"{SQUARE_NAMES[square]}, {piece.type.name.lower().replace('_', ' ')} of {piece.color.name.lower()}"
+    )

@@ -103,9 +103,10 @@ def board_svg(
     ``styled``, the page has to bring ``STYLE``.
     """
     turned = f' transform="rotate(180 {_WIDTH / 2:g} {_HEIGHT / 2:g})"' if view is WHITE else ""
+    role = "img" if styled else "group"  # a group has places that can be chosen
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="{"img" if styled else "group"}" aria-label="Shogi board">',
+        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="{role}" aria-label="Shogi board">',
         *([f"<style>\n{STYLE}</style>"] if styled else []),
         *_definitions(setup),
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="#f7f1e3"/>',
