@@ -40,16 +40,22 @@ def test_it_listens_and_ends_with_ctrl_c(tmp_path: Path) -> None:
         "0",
     ]
     environment = {**os.environ, "COLUMNS": "300", "PYTHONUNBUFFERED": "1", "KEISEI_TOKEN": ""}
-    with subprocess.Popen(
+    server = subprocess.Popen(
         program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    ) as server:
-        assert server.stdout is not None
+    )
+    assert server.stdout is not None
+    try:
         first, second = server.stdout.readline(), server.stdout.readline()
-        port = int(re.search(r"http://127\.0\.0\.1:(\d+)/", first)[1])
-        assert re.search(rf"http://127\.0\.0\.1:{port}/#token=\S{{20,}}", second)
-        connection = HTTPConnection("127.0.0.1", port, timeout=60)
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", first)
+        assert found is not None
+        assert re.search(rf"http://127\.0\.0\.1:{found[1]}/#token=\S{{20,}}", second)
+        connection = HTTPConnection("127.0.0.1", int(found[1]), timeout=60)
         connection.request("GET", "/api/runs")
         assert connection.getresponse().read() == b'{"runs":[]}'
         connection.close()
         server.send_signal(signal.SIGINT)
-        assert "Traceback" not in server.stdout.read()
+        rest, _ = server.communicate(timeout=60)
+        assert "Traceback" not in rest
+    finally:
+        server.kill()
+        server.communicate()

@@ -296,7 +296,7 @@ def test_a_large_request_without_a_length_is_refused(served: Served) -> None:
             line.sendall(b"0\r\n\r\n")
         with suppress(OSError):
             answer = line.recv(4096)
-    assert answer.startswith(b"HTTP/1.1 413") or answer == b""
+    assert answer.startswith(b"HTTP/1.1 413")
 
 
 @pytest.mark.parametrize("actions", [[0] * 20_000, ["x"], [10**9], [-1], [0, 0]])

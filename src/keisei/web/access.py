@@ -13,12 +13,14 @@ import json
 import secrets
 from dataclasses import dataclass, field
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["LARGEST_BODY", "TRUSTED", "Access", "Guard", "is_loopback"]
 
 LARGEST_BODY = 256 << 10
 """Bytes of a request. A game of thousands of moves fits."""
+_TOO_LARGE = f"a request has at most {LARGEST_BODY} bytes"
 TRUSTED = "keisei.trusted"
 """The entry of a scope that says whether the token was given."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -69,10 +71,6 @@ class Access:
         return hmac.compare_digest(given.strip().encode(), self.token.encode()) and kind.lower() == "bearer"
 
 
-class _TooLargeError(Exception):
-    """The body of a request is larger than allowed."""
-
-
 class Guard:
     """Lets requests through that keep the rules, and answers the others."""
 
@@ -89,10 +87,7 @@ class Guard:
         if refusal is not None:
             await answer.refuse(*refusal)
             return
-        try:
-            await self._app(scope, _counted(receive), answer.send)
-        except _TooLargeError:
-            await answer.refuse(413, f"a request has at most {LARGEST_BODY} bytes")
+        await self._app(scope, _counted(receive), answer.send)
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         host, path = headers.get("host", ""), scope["path"]
@@ -105,7 +100,7 @@ class Guard:
             headers.get("content-length", "0").isdigit()
             and int(headers.get("content-length", "0")) > LARGEST_BODY
         ):
-            return 413, f"a request has at most {LARGEST_BODY} bytes"
+            return 413, _TOO_LARGE
         given = headers.get("authorization", "")
         trusted = scope[TRUSTED] = self._access.trusts(given)
         if given and not trusted:
@@ -132,7 +127,7 @@ def _counted(receive: Receive) -> Receive:
         message = await receive()
         size += len(message.get("body", b""))
         if size > LARGEST_BODY:
-            raise _TooLargeError
+            raise HTTPException(413, _TOO_LARGE)
         return message
 
     return counting
@@ -142,11 +137,10 @@ class _Answer:
     """Sends an answer, with the headers that every answer has."""
 
     def __init__(self, send: Send) -> None:
-        self._send, self._begun = send, False
+        self._send = send
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._begun = True
             present = {name.lower() for name, _ in message["headers"]}
             message["headers"] = [
                 *message["headers"],
@@ -155,8 +149,6 @@ class _Answer:
         await self._send(message)
 
     async def refuse(self, status: int, why: str) -> None:
-        if self._begun:
-            return
         body = json.dumps({"error": why}).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         if status == 401:

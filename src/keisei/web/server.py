@@ -46,6 +46,7 @@ class Server:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((self.host, self.port))
+            listening.listen()  # from now on a browser waits for an answer, and is not refused
         except OSError as error:
             listening.close()
             raise ConfigError(
