@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -20,6 +20,7 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("KEISEI_NEEDS_BROWSER"):
             pytest.fail(message)
         pytest.skip(message)
+    expect.set_options(timeout=30_000)  # machines differ in speed
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield launched

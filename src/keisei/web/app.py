@@ -41,19 +41,18 @@ _THINKERS = 2
 """Requests that may play moves or judge positions at once."""
 
 
-def make_app(root: Path, access: Access) -> ASGIApp:
-    """Gives the dashboard of the runs below a folder."""
-    return Guard(Dashboard(root, access).starlette(), access)
+def make_app(root: Path, access: Access, is_closing: Callable[[], bool] = lambda: False) -> ASGIApp:
+    """Gives the dashboard of the runs below a folder. ``is_closing`` tells whether the server ends."""
+    return Guard(Dashboard(root, is_closing).starlette(), access)
 
 
 class Dashboard:
     """Answers requests. Files are read in threads, so that one slow disk holds up nobody else."""
 
-    def __init__(self, root: Path, access: Access) -> None:
-        self._access = access
+    def __init__(self, root: Path, is_closing: Callable[[], bool]) -> None:
         self.catalogue = Catalogue(root)
         self._players = Players(self.catalogue)
-        self._streams = Streams(self.catalogue)
+        self._streams = Streams(self.catalogue, is_closing)
         self._files = read_files()
         self._thinkers = asyncio.Semaphore(_THINKERS)
 

@@ -57,13 +57,14 @@ class Server:
     def uvicorn(self, access: Access) -> uvicorn.Server:
         # No access log: nothing that a browser sends is written anywhere.
         config = uvicorn.Config(
-            make_app(self.root, access),
+            make_app(self.root, access, lambda: server.should_exit),
             log_level="warning",
             access_log=False,
             lifespan="off",
             server_header=False,
             limit_concurrency=MOST_CLIENTS,
             timeout_keep_alive=5,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=5,
         )
-        return uvicorn.Server(config)
+        server = uvicorn.Server(config)
+        return server

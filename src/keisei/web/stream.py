@@ -37,15 +37,23 @@ class TooManyError(KeiseiError):
 class _Channel:
     """All who watch one thing, and the task that looks at it."""
 
-    listeners: set[asyncio.Queue[bytes]] = field(default_factory=set)
+    listeners: set[asyncio.Queue[bytes | None]] = field(default_factory=set)
+    """Their events; None ends a stream."""
     task: asyncio.Task[None] | None = None
+
+    def tell(self, event: bytes | None) -> None:
+        for queue in self.listeners:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(event)
 
 
 class Streams:
     """Opens streams. A channel begins with its first listener and ends with its last."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalogue: Catalogue, is_closing: Callable[[], bool]) -> None:
+        """``is_closing`` tells whether the server ends. Streams end then; they never do by themselves."""
+        self._catalogue, self._is_closing = catalogue, is_closing
         self._channels: dict[str, _Channel] = {}
         self.count = 0
 
@@ -59,23 +67,31 @@ class Streams:
 
     async def _listen(self, name: str, look: Callable[[], bytes | None]) -> AsyncIterator[bytes]:
         channel = self._channels.setdefault(name, _Channel())
-        queue: asyncio.Queue[bytes] = asyncio.Queue(_BACKLOG)
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
         channel.listeners.add(queue)
         if channel.task is None:
-            channel.task = asyncio.create_task(_watch(channel, look))
+            channel.task = asyncio.create_task(self._watch(channel, look))
         try:
             yield b": hello\n\n"
-            while True:
-                try:
-                    yield await asyncio.wait_for(queue.get(), _QUIET_SECONDS)
-                except TimeoutError:
-                    yield b": still here\n\n"
+            async for event in _events(queue):
+                yield event
         finally:
             self.count -= 1
             channel.listeners.discard(queue)
             if not channel.listeners:
                 channel.task.cancel()
                 self._channels.pop(name, None)
+
+    async def _watch(self, channel: _Channel, look: Callable[[], bytes | None]) -> None:
+        """Looks again and again, and tells all who listen."""
+        while not self._is_closing():
+            event = await asyncio.to_thread(look)
+            if event is not None:
+                channel.tell(event)
+            for _ in range(4):
+                if not self._is_closing():
+                    await asyncio.sleep(LOOK_SECONDS / 4)
+        channel.tell(None)
 
     def _look_at_list(self) -> Callable[[], bytes | None]:
         seen: dict[str, Any] = {}
@@ -124,15 +140,15 @@ def _newest_update(run: RunDirectory) -> int:
     return 0
 
 
-async def _watch(channel: _Channel, look: Callable[[], bytes | None]) -> None:
+async def _events(queue: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
     while True:
-        event = await asyncio.to_thread(look)
-        for queue in channel.listeners if event is not None else ():
-            if queue.full():
-                queue.get_nowait()
-            assert event is not None
-            queue.put_nowait(event)
-        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            event = await asyncio.wait_for(queue.get(), _QUIET_SECONDS)
+        except TimeoutError:
+            event = b": still here\n\n"
+        if event is None:
+            return
+        yield event
 
 
 def _event(content: dict[str, Any]) -> bytes:

@@ -144,7 +144,7 @@ export class Chart {
   }
 
   range() {
-    if (this.shares) return { range: [0, 1] };
+    if (this.shares) return { range: [0, 1.02] };
     if (!this.zero) return {};
     return { range: (_, low, high) => [Math.min(0, low), high > 0 ? 1.08 * high : 1] };
   }

@@ -58,7 +58,7 @@ function setup() {
     h("label", { class: "field" }, "You are", seat),
     choice.game.options.includes("start") && h("label", { class: "field grow" }, "Position", sfen),
     choice.game.options.includes("players") && h("label", { class: "field" }, "Players", players),
-    h("label", { class: "field" }, " ", h("button", { class: "main" }, "New game")),
+    h("button", { class: "main" }, "New game"),
   );
   fill($("#setup-place"), form);
 }

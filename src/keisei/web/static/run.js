@@ -97,13 +97,16 @@ function top() {
     h("div", { class: "tiles", id: "tiles" },
       tile("transitions", count(live?.transitions || summary.transitions)),
       tile("updates", count(live?.update || summary.updates)),
-      tile("games", count(live?.games)),
+      live?.games ? tile("games", count(live.games)) : null,
       tile("trained", duration(live?.seconds || summary.training_seconds)),
-      tile("transitions a second", isRunning() ? count(live?.speed) : "–"),
-      tile("workers at play", isRunning() ? percent(live?.utilisation) : "–"),
-      tile("slabs that wait", isRunning() ? number(live?.queue?.filled) : "–"),
-      tile("policy lag", isRunning() ? number(live?.policy_lag) : "–"),
-      tile("memory", isRunning() ? bytes((live?.memory_bytes ?? 0) + (live?.workers ?? []).reduce((sum, one) => sum + one.memory_bytes, 0)) : "–"),
+      isRunning() && [
+        tile("transitions a second", count(live?.speed)),
+        tile("workers at play", percent(live?.utilisation)),
+        tile("slabs that wait", number(live?.queue?.filled)),
+        tile("policy lag", number(live?.policy_lag)),
+        tile("memory", bytes((live?.memory_bytes ?? 0) + (live?.workers ?? []).reduce((sum, one) => sum + one.memory_bytes, 0))),
+      ],
+      !isRunning() && Object.entries(summary.scores).slice(0, 3).map(([opponent, score]) => tile(`against ${opponent}`, percent(score))),
     ),
   ];
 }
@@ -318,12 +321,17 @@ async function replay(game) {
     }
   }
   slider.addEventListener("input", () => goTo(+slider.value));
-  dialog.addEventListener("keydown", (event) => {
+  // On the document: the button that had the focus is gone after a step.
+  const keys = (event) => {
     if (event.target === slider) return;
     if (event.key === "ArrowLeft") step(-1);
     if (event.key === "ArrowRight") step(1);
+  };
+  document.addEventListener("keydown", keys);
+  dialog.addEventListener("close", () => {
+    document.removeEventListener("keydown", keys);
+    dialog.remove();
   });
-  dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
   goTo(0);
