@@ -49,7 +49,7 @@ def read_replay(path: Path) -> GameReplay:
             document = json.loads(file.read(_LARGEST))
         if document.pop("format") != FORMAT or document.pop("version") != 1:
             raise ValueError("another format")
-        frozen = {
+        frozen: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
         }
         return GameReplay(**frozen)

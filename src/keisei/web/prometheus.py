@@ -47,7 +47,7 @@ _GAUGES = tuple(
 def metrics_page(catalogue: Catalogue) -> bytes:
     """Gives the numbers of all runs. Those that are being trained have numbers of their workers too."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(catalogue))  # type: ignore[arg-type]
+    registry.register(_Collector(catalogue))
     return generate_latest(registry)
 
 

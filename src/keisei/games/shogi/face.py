@@ -59,9 +59,9 @@ def _places(board: Board, view: Color) -> Iterator[str]:
         )
     for color in Color:
         for row, (kind, count, x, y) in enumerate(stand_spots(board.setup, color)):
-            at = (9.5, 8 - row) if color is view else (-1.5, row)
+            column, line = (9.5, 8 - row) if color is view else (-1.5, row)
             label = f"{count} {kind.name.lower()} in the hand of {color.name.lower()}"
-            yield place(_hand(color, kind), label, (x - 20, y - 22, 40, 44), at)
+            yield place(_hand(color, kind), label, (x - 20, y - 22, 40, 44), (column, line))
 
 
 def _label(square: int, code: int) -> str:
