@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from keisei.errors import GameError
-from keisei.games.contract import Step
+from keisei.games.contract import GameSpec, Step
 from keisei.games.faces import Choice, face_of
 from keisei.games.registry import make_game
 from keisei.policies.contract import Policy
@@ -109,7 +109,7 @@ class Line:
             "look": {"name": self.game.spec.name, "css": self.face.style},
             "seat": here.seat,
             "seats": list(self.face.seats),
-            "zero_sum": self.game.spec.zero_sum and self.game.spec.seats == 2,
+            "is_duel": _is_duel(self.game.spec),
             "ply": at,
             "plies": len(self.moments) - 1,
             "moves": [choice.name for choice in self.choices],
@@ -129,6 +129,11 @@ class Line:
         winner = best[0] if len(best) == 1 and not self.end.truncated[0] else None
         ending = self.game.spec.endings[self.end.ending[0]]
         return {"scores": scores, "winner": winner, "ending": ending.replace("_", " ")}
+
+
+def _is_duel(spec: GameSpec) -> bool:
+    """Whether what is good for one seat is bad for the other. Rewards need not add up to 0: a draw may cost both."""
+    return spec.seats == 2 and not spec.scored_by_rewards
 
 
 def _checked(actions: Sequence[int], most: int) -> list[int]:
@@ -170,6 +175,6 @@ def glimpse_frames(game: str, options: Mapping[str, Any], glimpse: Glimpse) -> d
         "table": glimpse.table,
         "look": {"name": made.spec.name, "css": face.style},
         "seats": list(face.seats),
-        "zero_sum": made.spec.zero_sum and made.spec.seats == 2,
+        "is_duel": _is_duel(made.spec),
         "frames": frames,
     }

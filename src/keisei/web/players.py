@@ -31,11 +31,11 @@ class Players:
         self._lock = threading.Lock()
 
     def game_of(self, run: str) -> tuple[str, dict[str, Any]]:
-        """Gives the game of a run and its options."""
-        from keisei.training.players import game_of
+        """Gives the game of a run and its options. It waits for no torch, as watching needs none."""
+        from keisei.training.presets import run_config
 
-        game = game_of(str(self._catalogue.run(run).path), self._catalogue.root)
-        return game.name, dict(game.options)
+        env = run_config(self._catalogue.run(run)).env
+        return env.game, dict(env.game_options())
 
     def names(self, game: Game) -> list[str]:
         """Gives the players without a network that can play a game. The game is a new one; it is played."""

@@ -29,7 +29,7 @@ export class Board {
     });
   }
 
-  // frame: {svg, look, seat, seats, value, zero_sum, favourites}; choices: what may be played now.
+  // frame: {svg, look, seat, seats, value, is_duel, favourites}; choices: what may be played now.
   show(frame, { choices = [], onChoose = null, view = 0, arrows = true } = {}) {
     const focused = this.face.contains(document.activeElement) ? document.activeElement.dataset.place : null;
     Object.assign(this, { choices, onChoose, picked: [] });
@@ -58,9 +58,9 @@ export class Board {
     const known = frame.value !== null && frame.value !== undefined;
     this.valuebar.hidden = !known;
     if (!known) return;
-    const mine = !frame.zero_sum || frame.seat === view ? frame.value : -frame.value;
+    const mine = !frame.is_duel || frame.seat === view ? frame.value : -frame.value;
     this.bar.style.height = `${50 * (1 + Math.max(-1, Math.min(1, mine)))}%`;
-    const whose = frame.zero_sum ? frame.seats[view] : frame.seats[frame.seat];
+    const whose = frame.is_duel ? frame.seats[view] : frame.seats[frame.seat];
     this.valuebar.setAttribute("aria-label", `value for ${whose}: ${number(mine)}`);
     this.valuebar.title = `value for ${whose}: ${number(mine)}`;
   }
@@ -197,6 +197,6 @@ export function moveList(frame, goTo) {
 export function verdict(frame) {
   if (!frame.result) return frame.seats.length > 1 ? `${frame.seats[frame.seat]} to move` : "";
   const { winner, ending, scores } = frame.result;
-  const all = frame.zero_sum || winner !== null ? "" : ` (${scores.map(number).join(", ")})`;
+  const all = frame.is_duel || winner !== null ? "" : ` (${scores.map(number).join(", ")})`;
   return winner === null ? `A draw or no result: ${ending}${all}` : `${frame.seats[winner]} wins: ${ending}`;
 }

@@ -24,10 +24,10 @@ const LEARNING = [
   ["selfplay/draw_rate", "Draws", { shares: true }],
 ];
 const WORK = [
-  ["perf/transitions_per_second", "Transitions a second", { zero: true }],
-  ["perf/worker_utilisation", "Workers at play", { shares: true }],
-  ["perf/queue_depth", "Slabs that wait", { zero: true }],
-  ["perf/policy_lag", "Policy lag", { zero: true }],
+  ["perf/transitions_per_second", "Transitions a second", { zero: true, height: 120 }],
+  ["perf/worker_utilisation", "Workers at play", { shares: true, height: 120 }],
+  ["perf/queue_depth", "Slabs that wait", { zero: true, height: 120 }],
+  ["perf/policy_lag", "Policy lag", { zero: true, height: 120 }],
 ];
 const LEAGUE = [
   ["league/score", "Score in the league", { shares: true }],
@@ -100,7 +100,7 @@ function top() {
       live?.games ? tile("games", count(live.games)) : null,
       tile("trained", duration(live?.seconds || summary.training_seconds)),
       isRunning() && [
-        tile("transitions a second", count(live?.speed)),
+        tile("steps a second", count(live?.speed)),
         tile("workers at play", percent(live?.utilisation)),
         tile("slabs that wait", number(live?.queue?.filled)),
         tile("policy lag", number(live?.policy_lag)),
@@ -345,11 +345,10 @@ function page() {
   fill($("#main"), h("div", { class: "stack" },
     h("div", { class: "stack", id: "top" }, top()),
     h("div", { class: "two" },
-      h("div", { class: "stack" }, strength(), h("section", { class: "card", id: "workers" }, workers()), events()),
+      h("div", { class: "stack" }, strength(), h("section", { class: "card", id: "workers" }, workers()), events(), h("div", { class: "grid" }, curves(WORK))),
       h("div", { class: "stack" },
         h("section", { class: "card", id: "live", hidden: !liveBoard.shown }, h("h2", {}, "Self-play, live"), liveBoard.board.element, liveBoard.note),
         h("section", { class: "card" }, h("h2", {}, "Ratings"), ratings()))),
-    h("h2", {}, "Throughput"), h("div", { class: "grid" }, curves(WORK)),
     h("h2", {}, "Learning"), h("div", { class: "grid" }, curves(LEARNING)),
     leagueCurves.length > 0 && h("div", { class: "grid" }, leagueCurves),
     rest.length > 0 && h("details", {}, h("summary", {}, `More numbers (${rest.length})`), h("div", { class: "grid" }, rest)),
