@@ -9,7 +9,6 @@ const side = h("div", { class: "stack" });
 let games = [];
 let runs = [];
 let game = null;
-let busy = false;
 
 const DEPTHS = { "search:1": "search, 1 ply", "search:2": "search, 2 plies", "search:3": "search, 3 plies" };
 
@@ -78,26 +77,27 @@ function start(opponent, mySeat, options) {
   ask();
 }
 
+// Asks the server for the position. An answer for a game that was left meanwhile is not shown.
 async function ask(at = null) {
-  if (busy || !game) return;
-  busy = true;
-  document.body.classList.add("thinking");
+  const current = game;
+  if (!current || current.busy) return;
+  current.busy = true;
   try {
-    const { run, game: name, options, seats, view, seed, actions, judge } = game;
-    const wanted = { run, game: name, options, seats, view, seed, actions, judge, at };
-    game.frame = await post("/api/play", wanted);
-    if (at === null) game.actions = game.frame.actions;
+    const { run, game: name, options, seats, view, seed, actions, judge } = current;
+    const frame = await post("/api/play", { run, game: name, options, seats, view, seed, actions, judge, at });
+    if (game !== current) return;
+    current.frame = frame;
+    if (at === null) current.actions = frame.actions;
     draw();
   } catch (error) {
+    if (game !== current) return;
     notice(error.message, true);
-    if (!game.frame) fill(side, problem(error));
-    else {
-      game.actions = game.frame.actions;
+    if (current.frame) {
+      current.actions = current.frame.actions;
       draw();
-    }
+    } else fill(side, problem(error));
   } finally {
-    busy = false;
-    document.body.classList.remove("thinking");
+    current.busy = false;
   }
 }
 
