@@ -209,10 +209,13 @@ def test_buttons_are_refused_without_the_token(served: Served, page: Page, watch
 
 def new_game(page: Page, address: str, game: str, against: str, **fields: str) -> None:
     page.goto(f"{address}/play?game={game}")
+    before = status(page).get_attribute("data-game")
     page.locator("#opponent").select_option(against)
     for name, value in fields.items():
         page.locator(f"#{name}").fill(value)
     page.get_by_role("button", name="New game").click()
+    if fields.get("start") != "nonsense":
+        expect(status(page)).not_to_have_attribute("data-game", before)
 
 
 def status(page: Page) -> Any:

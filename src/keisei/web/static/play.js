@@ -74,6 +74,7 @@ function start(opponent, mySeat, options) {
   const seats = Array.from({ length: options.players ?? choice.game.seats.length }, (_, at) => (at === mySeat ? "person" : opponent));
   const run = opponent.includes("@") ? opponent.slice(0, opponent.lastIndexOf("@")) : "";
   game = { run, game: run ? "" : choice.game.name, options, seats, view: opponent === "person" ? 0 : mySeat, seed: Math.floor(Math.random() * 1e9), actions: [], judge: judgeOf(opponent), thoughts: false, frame: null };
+  board.onChoose = null; // what is shown is the game before
   ask();
 }
 
@@ -127,7 +128,7 @@ function draw() {
   board.show(shown, { choices: mine ? frame.choices : [], onChoose: mine ? choose : null, view: game.view });
   const again = (ply) => ask(ply === frame.plies ? null : ply);
   fill(side,
-    h("p", { role: "status", id: "status" }, h("b", {}, verdict(frame)), mine ? " – your move" : ""),
+    h("p", { role: "status", id: "status", "data-game": game.seed }, h("b", {}, verdict(frame)), mine ? " – your move" : ""),
     frame.value !== null && h("p", { class: "dim" }, `Value for ${frame.seats[frame.seat]}: ${number(frame.value)}`),
     h("div", { class: "row" },
       h("button", { type: "button", id: "back", disabled: !game.actions.length || !newest, onclick: takeBack }, "Take back"),
