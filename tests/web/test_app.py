@@ -173,6 +173,8 @@ def test_a_game_is_replayed_with_what_the_policy_thinks(served: Served) -> None:
     assert end["over"]
     assert end["result"] == {"scores": [1.0, -1.0], "winner": 0, "ending": "three in a row"}
     assert served.get(f"{path}&ply=999").json["ply"] == 5
+    plain = served.get(f"{path}&ply=0&judge=0").json
+    assert (plain["value"], plain["favourites"], plain["svg"]) == (None, [], start["svg"])
 
 
 def test_a_game_with_dice_is_replayed_as_it_was(tmp_path: Path) -> None:

@@ -51,6 +51,11 @@ class GameFace(Protocol):
         """The options of the game that a person who plays may choose."""
         ...
 
+    @property
+    def has_sides(self) -> bool:
+        """Whether the picture differs by the seat that looks at it."""
+        ...
+
     def svg(self, packed: bytes, seat: int, *, view: int = 0, last: Choice | None = None) -> str:
         """Draws a position as an SVG without a style, as the seat ``view`` looks at it. ``last`` is marked."""
         ...
@@ -89,6 +94,7 @@ class PlainFace:
     are a list of numbers."""
 
     person_options = ()
+    has_sides = False
     style = (
         ".cell{fill:light-dark(#fff,#23262d);stroke:light-dark(#d5d2ca,#3a3f49)}"
         ".n0{fill:#0072b2}.n1{fill:#d55e00}.n2{fill:#009e73}.n3{fill:#cc79a7}.n4{fill:#e69f00}.n5{fill:#56b4e9}"

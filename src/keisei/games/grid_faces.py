@@ -26,6 +26,7 @@ class DropFace:
 
     seats = ("Amber", "Blue")
     person_options = ()
+    has_sides = False
     style = (
         ".frame{fill:light-dark(#3b4a63,#2b3647)}.hole{fill:light-dark(#f7f5f0,#14161a)}"
         ".first{fill:#e8a317;stroke:#9c6a00;stroke-width:3}.second{fill:#3f8fd2;stroke:#1d5a91;stroke-width:3}"
@@ -82,6 +83,7 @@ class MarkFace:
 
     seats = ("X", "O")
     person_options = ()
+    has_sides = False
     style = (
         ".cell{fill:light-dark(#fffdf8,#23262d);stroke:light-dark(#cfc9bd,#454b57);stroke-width:2}"
         ".last{fill:light-dark(#fdf0c8,#3d3722);stroke:light-dark(#cfc9bd,#454b57);stroke-width:2}"

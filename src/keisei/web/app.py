@@ -133,7 +133,8 @@ class Dashboard:
         run = self.catalogue.run(request.path_params["name"])
         wanted = request.query_params.get("record", "")
         ply, view = _number(request, "ply", 0), _number(request, "view", 0)
-        return _json(await self._think(lambda: replay_frame(self._players, run, wanted, ply, view)))
+        players = None if request.query_params.get("judge") == "0" else self._players
+        return _json(await self._think(lambda: replay_frame(players, run, wanted, ply, view)))
 
     async def _record_file(self, request: Request) -> Response:
         run = self.catalogue.run(request.path_params["name"])

@@ -110,6 +110,7 @@ class Line:
             "seat": here.seat,
             "seats": list(self.face.seats),
             "is_duel": _is_duel(self.game.spec),
+            "has_sides": self.face.has_sides,
             "ply": at,
             "plies": len(self.moments) - 1,
             "moves": [choice.name for choice in self.choices],

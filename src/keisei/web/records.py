@@ -19,12 +19,15 @@ _LARGEST = 4 << 20
 """Bytes of a record."""
 
 
-def replay_frame(players: Players, run: RunDirectory, record: str, ply: int, view: int) -> dict[str, Any]:
-    """Gives a position of a finished game, with what the newest weights of the run think of it."""
+def replay_frame(
+    players: Players | None, run: RunDirectory, record: str, ply: int, view: int
+) -> dict[str, Any]:
+    """Gives a position of a finished game, with what the newest weights of the run think of it. Without players, nobody
+    is asked."""
     row = _row(run, record)
     replay = read_replay(_file(run, _replay_name(record)))
     line = Line(replay.game, replay.options, replay.actions, replay.seed, replay.number)
-    judge = players.judge(run.name, line.game.spec)
+    judge = None if players is None else players.judge(run.name, line.game.spec)
     return line.frame(ply, view, judge) | {
         "names": list(replay.names),
         "first": row.first,

@@ -16,6 +16,7 @@ class LudoFace:
 
     style = STYLE
     person_options = ("players",)
+    has_sides = False
 
     def __init__(self, players: int, *, blocks: bool = False) -> None:
         self.seats = tuple(colour(seat, players) for seat in range(players))

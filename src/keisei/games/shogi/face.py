@@ -18,6 +18,7 @@ class ShogiFace:
     style = STYLE
     seats = ("Black", "White")
     person_options = ("start",)
+    has_sides = True
 
     def svg(self, packed: bytes, seat: int, *, view: int = 0, last: Choice | None = None) -> str:
         board = Board.from_packed(packed)

@@ -102,7 +102,7 @@ def board_svg(
     ``view`` is the side at the bottom. ``places`` are further parts, drawn over the board in its coordinates. Without
     ``styled``, the page has to bring ``STYLE``.
     """
-    turned = f' transform="rotate(180 {_WIDTH / 2:g} {_HEIGHT / 2:g})"' if view is WHITE else ""
+    turned = [f'<g transform="rotate(180 {_WIDTH / 2:g} {_HEIGHT / 2:g})">'] if view is WHITE else []
     role = "img" if styled else "group"  # a group has places that can be chosen
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
@@ -111,7 +111,7 @@ def board_svg(
         *_definitions(setup),
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="#f7f1e3"/>',
         *_coordinates(view),
-        f"<g{turned}>",
+        *turned,
         f'<rect class="wood" x="{_LEFT}" y="{_MARGIN}" width="{_BOARD}" height="{_BOARD}"/>',
         *_last_move(last_move),
         *_grid(),
@@ -119,7 +119,7 @@ def board_svg(
         *_stand(setup, BLACK),
         *_stand(setup, WHITE),
         *places,
-        "</g>",
+        *("</g>" for _ in turned),
         "</svg>",
     ]
     return "\n".join(parts)

@@ -134,7 +134,7 @@ function draw() {
       h("button", { type: "button", id: "back", disabled: !game.actions.length || !newest, onclick: takeBack }, "Take back"),
       game.judge && h("label", { class: "row small" }, h("input", { type: "checkbox", checked: game.thoughts, onchange: (event) => { game.thoughts = event.target.checked; draw(); } }), "Show its thoughts"),
       frame.exports && h("button", { type: "button", id: "export", onclick: save }, "Save as KIF"),
-      h("button", { type: "button", onclick: () => { game.view = (game.view + 1) % game.seats.length; ask(newest ? null : frame.ply); } }, "Turn the board"),
+      frame.has_sides && h("button", { type: "button", onclick: () => { game.view = (game.view + 1) % game.seats.length; ask(newest ? null : frame.ply); } }, "Turn the board"),
     ),
     shown.favourites.length > 0 && favourites(shown),
     h("h3", {}, "Moves"),

@@ -306,11 +306,18 @@ async function replay(game) {
       side)));
   slider.style.flex = "1";
   let wanted = 0;
+  let judged = false;
+  // The first judgement waits for the network to be loaded; the board does not.
   async function goTo(ply) {
     wanted = ply;
     slider.value = ply;
+    if (!judged) await show(ply, "&judge=0");
+    if (wanted === ply) await show(ply, "");
+    judged = true;
+  }
+  async function show(ply, more) {
     try {
-      const frame = await get(`${path}/replay?record=${encodeURIComponent(game.record)}&ply=${ply}`);
+      const frame = await get(`${path}/replay?record=${encodeURIComponent(game.record)}&ply=${ply}${more}`);
       if (wanted !== ply) return;
       slider.max = frame.plies;
       board.show(frame);
