@@ -22,5 +22,6 @@ for folder in (
     "parallel",
     "runs",
     "training",
+    "web",
 ):
     sys.path.insert(0, str(Path(__file__).parent / folder))

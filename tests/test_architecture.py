@@ -23,7 +23,7 @@ ROWS = (
     {"policies"},
     {"parallel", "learners", "evaluation"},
     {"interfaces", "training"},
-    {"proving"},
+    {"proving", "web"},
     {"cli"},
 )
 LEVEL = {room: level for level, rooms in enumerate(ROWS) for room in rooms}

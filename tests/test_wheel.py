@@ -19,6 +19,8 @@ from keisei.native import BUILDS
 PROJECT = Path(__file__).parents[1]
 SOURCE = PROJECT / "src" / "keisei"
 
+SUFFIXES = (".py", ".pyi", ".yaml", ".json", ".txt", ".html", ".js", ".css", ".svg")
+
 # Compiles the native core anew, twice. `make test-wheel` runs them in one process, so that they share one build.
 pytestmark = pytest.mark.slow
 
@@ -75,7 +77,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     sources = {
         f"keisei/{path.relative_to(SOURCE).as_posix()}"
         for path in SOURCE.rglob("*")
-        if path.suffix in (".py", ".pyi", ".yaml", ".json", ".txt") or path.name == "py.typed"
+        if path.suffix in SUFFIXES or path.name == "py.typed"
     }
     assert names - information - native == sources
     assert {"keisei/configs/tictactoe-ppo.yaml", "keisei/runs/archive.py", "keisei/py.typed"} <= sources
@@ -84,6 +86,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert len(native) == len(built)
     assert any(name.endswith("licenses/LICENSE") for name in information)
     assert "keisei/games/shogi/characters.OFL.txt" in sources, "the outlines go with their licence"
+    assert {"keisei/web/static/run.js", "keisei/web/vendored/uPlot.LICENSE.txt"} <= sources
 
 
 def test_it_is_what_runs_in_the_new_environment(installed: Path, tmp_path: Path) -> None:

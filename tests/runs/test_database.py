@@ -365,3 +365,45 @@ def test_a_path_with_signs_of_an_address(tmp_path: Path) -> None:
     path = tmp_path / "what? #1 100%.db"
     RunDatabase(path).close()
     assert path.exists()
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_ends(database: RunDatabase) -> None:
+    with database.batch():
+        for update in range(1, 1001):
+            database.add_metrics(update, update * 10, {"train/loss": float(update)})
+    points = database.thinned_metric("train/loss", 50)
+    assert 45 <= len(points) <= 51
+    assert points[-1].step == 10_000
+    assert points[-1].value == points[-1].low == points[-1].high == 1000.0
+    assert points[0].low == 1.0
+    assert [point.step for point in points] == sorted(point.step for point in points)
+    assert all(point.low <= point.value <= point.high for point in points)
+
+
+def test_a_short_curve_is_given_whole(database: RunDatabase) -> None:
+    for update in (1, 2, 5):
+        database.add_metrics(update, update * 10, {"train/loss": update, "other/x": math.nan})
+    assert [(p.step, p.value) for p in database.thinned_metric("train/loss", 50)] == [
+        (10, 1),
+        (20, 2),
+        (50, 5),
+    ]
+    assert [point.value for point in database.thinned_metric("other/x", 50)] == [None] * 3
+    assert database.thinned_metric("no/such", 50) == []
+
+
+def test_the_newest_numbers_are_read_alone(database: RunDatabase) -> None:
+    for update in (1, 2, 3):
+        database.add_metrics(update, update * 10, {"train/loss": update})
+        database.add_evaluation(evaluation(update))
+    assert {name: [p.update for p in points] for name, points in database.recent_metrics(1).items()} == {
+        "train/loss": [2, 3]
+    }
+    assert [row.update for row in database.last_evaluations()] == [3]
+
+
+def test_a_game_is_found_by_its_record(database: RunDatabase) -> None:
+    row = GameRow(1, 1.0, "a", "b", 1.0, 9, "line", "games/x.kif")
+    database.add_games([row])
+    assert database.game("games/x.kif") == row
+    assert database.game("games/y.kif") is None

@@ -25,13 +25,14 @@ from training_for_tests import (
 )
 
 from keisei.errors import ConfigError, LearningError
-from keisei.games.shogi import kif
+from keisei.games.shogi import Board, kif
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
 from keisei.runs.log import read_log
 from keisei.runs.metric_names import TAGS
+from keisei.runs.replays import SUFFIX, read_replay
 from keisei.runs.rows import EvaluationRow, GameRow, RatingRow
 from keisei.training.callbacks import Callback, StopTraining
 from keisei.training.events import Counters, Ended, Started, Update
@@ -173,7 +174,10 @@ def test_evaluations_come_on_schedule_and_are_kept(tmp_path: Path) -> None:
     assert [row.step for row in evaluations if row.opponent == "random"] == [512, 1024]
     assert {row.player for row in ratings} == {"random", "greedy", "update-000000002", "update-000000004"}
     assert next(row.rating for row in ratings if row.player == "random") == 0
-    assert games == []  # tic-tac-toe has no format for records
+    assert len(games) == 10, "the two games of each match can be replayed"
+    for row in games:
+        replay = read_replay(run.path / row.record)
+        assert (replay.names, len(replay.actions)) == ((row.first, row.second), row.plies)
     assert [update for update, _ in curve(run, "evaluation/random")] == [2, 4]
 
 
@@ -240,7 +244,11 @@ def test_shogi_games_are_kept_as_records(tmp_path: Path) -> None:
         assert len(record.moves) == row.plies <= 12
         assert record.names == (row.first, row.second)
         assert {row.first, row.second} == {"update-000000001", "random"}
-    assert len(os.listdir(run.games)) == 3
+        moves = Board()
+        for action in read_replay((run.path / row.record).with_suffix(SUFFIX)).actions:
+            moves.push(moves.move_from_action(action))
+        assert moves.move_stack == list(record.moves)
+    assert len(os.listdir(run.games)) == 6
 
 
 def test_a_score_may_end_the_run(tmp_path: Path) -> None:

@@ -124,6 +124,18 @@ def search(rounds: Rounds = 3, as_json: Json = False) -> None:
 
 
 @app.command()
+def serve(
+    rounds: Rounds = 3,
+    clients: Annotated[int, typer.Option(min=1, help="Clients on the stream.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """Measure the pages of the dashboard with 500 runs and 50,000 updates, and training while clients watch."""
+    measured = _benchmark("serve")
+    settings = measured.Settings(rounds=rounds, clients=clients)
+    measured.run(settings, as_json=as_json, console=Console(highlight=False))
+
+
+@app.command()
 def start(rounds: Rounds = 7, as_json: Json = False) -> None:
     """Measure how long commands take from start to end, those without torch and some with it."""
     _benchmark("start").run(rounds=rounds, as_json=as_json, console=Console(highlight=False))

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from keisei.games.contract import Array, ByteArray, ObservationSpec
+from keisei.games.grid_faces import DropFace
 from keisei.games.options import whole_number
 from keisei.games.randomness import KeyedRandom
 from keisei.games.single import Outcome, SingleGame
@@ -29,6 +30,7 @@ class ConnectFour(SingleGame):
         self.name = "connect-four"
         self.num_actions = self.columns
         self.observation = ObservationSpec((2, self.rows, self.columns), np.dtype(np.uint8))
+        self.face = DropFace(self.rows, self.columns)
 
     def reset(self, rng: KeyedRandom) -> None:
         self.to_move = 0

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keisei.errors import ActionError, GameError
+from keisei.games.faces import GameFace
 from keisei.games.records import RecordFormat
 
 Array: TypeAlias = NDArray[Any]
@@ -104,6 +105,8 @@ class GameSpec:
     looks ahead by itself."""
     record_format: RecordFormat | None = field(default=None, repr=False, compare=False)
     """The format in which games are written to files; None if there is none."""
+    face: GameFace | None = field(default=None, repr=False, compare=False)
+    """How a person sees the game and plays it; None if it offers nothing of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from keisei.errors import ContractError
 from keisei.games.contract import Array, GameSpec, ObservationSpec
+from keisei.games.faces import GameFace
 from keisei.games.randomness import KeyedRandom
 from keisei.games.records import RecordFormat
 
@@ -99,6 +100,8 @@ class SingleGame(ABC):
     """True if chance decides what a seat may do, as dice do. Players that search then refuse the game."""
     record_format: RecordFormat | None = None
     """The format in which games are written to files; None if there is none."""
+    face: GameFace | None = None
+    """How a person sees the game and plays it; None if it offers nothing of its own."""
 
     to_move: int = 0
     """The seat whose turn it is. Turn-based games keep it up to date, also in the final position."""
@@ -189,6 +192,7 @@ def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
         scored_by_rewards=game.scored_by_rewards,
         chance=game.chance,
         record_format=game.record_format,
+        face=game.face,
     )
 
 

@@ -9,6 +9,8 @@
       tensorboard/     event files
       games/           records of games
       league/          weights of the members of the league; see ``runs.snapshots``
+      live.json        what the run does now; see ``runs.live``
+      control/         requests to the trainer; see ``runs.control``
       lock             the process that trains it now
 
 No run is overwritten silently. If the name exists, an error lists the choices.
@@ -43,6 +45,8 @@ STATE = "state.json"
 LOCK = "lock"
 _FOLDERS = ("checkpoints", "tensorboard", "games")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The same as ``yaml.safe_load``, ten times as fast where libyaml is there: a dashboard reads hundreds of files."""
 _EARLIER = re.compile(r"config\.(\d+)\.yaml")
 
 Existing = Literal["refuse", "restart", "overwrite"]
@@ -125,6 +129,14 @@ class RunDirectory:
     def league(self) -> Path:
         return self.path / "league"
 
+    @property
+    def live(self) -> Path:
+        return self.path / "live.json"
+
+    @property
+    def control(self) -> Path:
+        return self.path / "control"
+
     def lock(self) -> RunLock:
         """Takes the lock of the run. A process that writes into the run needs it."""
         return RunLock(self.path / LOCK)
@@ -133,7 +145,7 @@ class RunDirectory:
         """Reads the resolved configuration."""
         path = self.path / CONFIG
         try:
-            config = yaml.safe_load(path.read_text(encoding="utf-8"))
+            config = yaml.load(path.read_text(encoding="utf-8"), _SAFE_LOADER)
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise RunError(
                 f"{path} cannot be read: {error}. Repair it by hand, or restore it from a copy"

@@ -18,6 +18,18 @@ class MetricPoint:
 
 
 @dataclass(frozen=True)
+class ThinnedPoint:
+    """Several numbers of a curve, drawn as one point. Numbers that are missing are None."""
+
+    update: float
+    step: float
+    value: float | None
+    low: float | None
+    """The smallest number."""
+    high: float | None
+
+
+@dataclass(frozen=True)
 class Progress:
     """The progress of a run."""
 

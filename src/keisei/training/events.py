@@ -13,6 +13,7 @@ from pathlib import Path
 
 from keisei.learners.contract import Report
 from keisei.runs import metric_names as tags
+from keisei.runs.live import Glimpse
 from keisei.runs.rows import EvaluationRow
 
 
@@ -114,6 +115,8 @@ class CollectionSummary:
     """Transitions that were too old to learn from, since the start of this process."""
     league: LeagueSummary | None = None
     """None if the learner meets no league."""
+    glimpse: Glimpse | None = None
+    """The plies of one game, for those who watch; None if its positions are large."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ from keisei.evaluation.matches import Player, PlayerLike, play_match
 from keisei.evaluation.records import recorded_game, write_record
 from keisei.evaluation.results import MatchResult
 from keisei.games.contract import GameSpec
+from keisei.games.records import RecordedGame
 from keisei.learners.contract import Learner
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import checkpoint_name, load_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
+from keisei.runs.replays import SUFFIX, GameReplay, write_replay
 from keisei.runs.rows import EvaluationRow, GameRow
 from keisei.training.events import Counters, Evaluation
 from keisei.training.players import resolver
@@ -101,7 +103,7 @@ class Examiner:
             settings.games,
             self._config.run.seed + counters.update,
             opening_plies=settings.opening_plies,
-            record=settings.records > 0 and self._spec.record_format is not None,
+            record=settings.records > 0,
             resolver=self._resolver,
         )
         row = _row(match, counters)
@@ -114,7 +116,8 @@ class Examiner:
         return row
 
     def _write_records(self, match: MatchResult, update: int) -> list[GameRow]:
-        """Writes the first games of a match to files, and gives a row for each."""
+        """Writes the first games of a match to files, and gives a row for each. A replay is written of every game, and
+        a record where the game has a format for it."""
         kept = []
         for number in range(self._config.evaluation.records):
             if number >= len(match.games) or not match.games[number].actions:
@@ -122,7 +125,10 @@ class Examiner:
             game, record = match.games[number], recorded_game(match, number)
             opponent = Path(match.players[1]).name.replace(":", "-")
             stem = self._run.games / f"{checkpoint_name(update)}-{opponent}-{number}"
-            path = write_record(match, number, stem)
+            path = stem.with_name(stem.name + SUFFIX)
+            write_replay(self._replay(match, number, record), path)
+            if match.record_format is not None:
+                path = write_record(match, number, stem)
             first = replace(game, seat=0).tally.score  # of the player in seat 0
             others = " and ".join(dict.fromkeys(record.names[1:]))
             where = str(path.relative_to(self._run.path))
@@ -130,6 +136,19 @@ class Examiner:
                 GameRow(update, time.time(), record.names[0], others, first, game.plies, game.ending, where)
             )
         return kept
+
+    def _replay(self, match: MatchResult, number: int, record: RecordedGame) -> GameReplay:
+        game = self._config.env.game
+        return GameReplay(
+            game,
+            record.actions,
+            match.options,
+            match.seed,
+            number,
+            record.names,
+            record.scores,
+            record.ending,
+        )
 
     def _keep_ratings(self, update: int) -> None:
         try:

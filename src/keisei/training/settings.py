@@ -39,7 +39,7 @@ class EvaluationSettings(Settings):
     """Random plies at the start of games, the same in each seat of the learner; null takes a number that suits the
     game."""
     records: Annotated[int, Field(ge=0)] = 2
-    """Games of each match that are saved as records, if the game has a format for them (Shogi: KIF)."""
+    """Games of each match that are kept, to be replayed; as records too if the game has a format (Shogi: KIF)."""
 
 
 class RunSettings(Settings):

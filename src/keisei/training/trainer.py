@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import SupportsFloat
 
 from torch import nn
@@ -38,6 +39,7 @@ from keisei.training.league.records import LeagueRecords
 from keisei.training.presets import run_config
 from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.regimes.registry import regime_of
+from keisei.training.remote_control import PausableClock, Reach, RemoteControl
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import capture, connect, counters_of, pace_of
 from keisei.training.worker_events import WorkerWatch
@@ -88,6 +90,7 @@ class Trainer:
         self._interruption = interruption or Interruption()
         self._new, self._notes = new, list(notes)
         self._counters = Counters()
+        self._clock = PausableClock()
         self._seconds_before = 0.0
         self._began: float | None = None
         self._evaluated_at = 0
@@ -165,8 +168,8 @@ class Trainer:
 
     @property
     def _seconds(self) -> float:
-        """Seconds of training until now, evaluations included."""
-        running = 0.0 if self._began is None else time.monotonic() - self._began
+        """Seconds of training until now, with evaluations and without pauses."""
+        running = 0.0 if self._began is None else self._clock() - self._began
         return self._seconds_before + running
 
     def _stop_clock(self) -> float:
@@ -212,6 +215,7 @@ class Trainer:
         self._autosave = Autosave(store, settings, self._capture, self._on_checkpoint)
         if found is not None:
             self._autosave.resumed_from(self._counters.update, found.path)
+        self._remote = self._open_remote_control()
         for callback in self._callbacks:
             callback.attach(self)
 
@@ -242,16 +246,23 @@ class Trainer:
         records.write(self._counters.update)
         return records
 
+    def _open_remote_control(self) -> RemoteControl:
+        def save() -> Path | None:
+            return self._autosave.save(self._counters)
+
+        reach = Reach(self.parts.manager, self._interruption, self._clock, save, self._tell)
+        return RemoteControl(self.run, reach)
+
     @property
     def pace(self) -> Pace:
-        return pace_of(self.config)
+        return replace(pace_of(self.config), clock=self._clock)
 
     def _turn(self) -> str:
         """Runs the loop and returns the outcome. If it stops between two updates, that state is saved."""
         outcome = "finished"
         try:
             self._autosave.save(self._counters)  # from now on the run can be resumed
-            self._began = time.monotonic()
+            self._began = self._clock()
             started = self._announce()
             if self.pace.is_over(self._counters) and self._is_evaluated():
                 self._tell(
@@ -341,6 +352,7 @@ class Trainer:
                 self._evaluate()
             elif self._autosave.is_due(self._counters):
                 self._autosave.save(self._counters)
+            self._remote.look(update)
         except Exception:
             self._autosave.save(self._counters)
             raise

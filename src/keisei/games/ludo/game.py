@@ -26,6 +26,7 @@ from keisei.games.contract import (
 )
 from keisei.games.ludo import meaning
 from keisei.games.ludo.board import ACTIONS, LudoBoard, split_action
+from keisei.games.ludo.face import LudoFace
 from keisei.games.options import MAX_GAME
 from keisei.games.pictures import LastPositions
 from keisei.games.saved import digest_of, unwrap, wrap
@@ -110,6 +111,7 @@ class LudoGame:
             chance=True,
             heuristic=True,
             action_inputs=_action_inputs(len(scale)),
+            face=LudoFace(self.options.players, blocks=self.options.blocks),
         )
 
     def rows(self) -> Rows:

@@ -157,35 +157,40 @@ _LINES = {"edge": ("#b8b0a0", "#535a66"), "turn": ("#2b2926", "#e9e6df")}
 """Colours of lines, on light and on dark pages."""
 
 
-def _rules(shade: int) -> str:
-    """The colours of light (0) or dark (1) pages as CSS."""
-    fills = [f".ludo .{name}{{fill:{colours[shade]}}}" for name, colours in _FILLS.items()]
-    lines = [f".ludo .{name}{{stroke:{colours[shade]}}}" for name, colours in _LINES.items()]
+def _rules(pattern: str) -> str:
+    """The colours as CSS. The pattern makes one colour of those for light (0) and dark (1) pages."""
+    fills = [f".ludo .{name}{{fill:{pattern.format(*colours)}}}" for name, colours in _FILLS.items()]
+    lines = [f".ludo .{name}{{stroke:{pattern.format(*colours)}}}" for name, colours in _LINES.items()]
     return "".join(fills + lines)
 
 
-_STYLE = f"""<style>
-{_rules(0)}
-.ludo text{{font-family:system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif}}
-.ludo .turn{{stroke-width:4}}.ludo .slot{{fill:none}}.ludo .rim{{fill:#1d1b19}}
-.ludo .token{{stroke:#fff;stroke-width:1.5}}.ludo .number{{fill:#fff;text-anchor:middle;font-weight:700}}
-.ludo .state{{font-size:22px;font-weight:600}}
-.ludo .die{{fill:#fff;stroke:#55504a;stroke-width:1.5}}.ludo .pip{{fill:#1d1b19}}
-@media(prefers-color-scheme:dark){{{_rules(1)}}}
-</style>"""
+_SHAPES = """\
+.ludo text{font-family:system-ui,"Segoe UI","Helvetica Neue",Arial,sans-serif}
+.ludo .turn{stroke-width:4}.ludo .slot{fill:none}.ludo .rim{fill:#1d1b19}
+.ludo .token{stroke:#fff;stroke-width:1.5}.ludo .number{fill:#fff;text-anchor:middle;font-weight:700}
+.ludo .state{font-size:22px;font-weight:600}
+.ludo .die{fill:#fff;stroke:#55504a;stroke-width:1.5}.ludo .pip{fill:#1d1b19}
+"""
+STYLE = _rules("light-dark({0},{1})") + _SHAPES
+"""For pages that choose between light and dark by ``color-scheme``."""
+_ALONE = f"<style>\n{_rules('{0}')}\n{_SHAPES}@media(prefers-color-scheme:dark){{{_rules('{1}')}}}\n</style>"
 
 
-def board_svg(board: LudoBoard) -> str:
-    """Draws the board as a complete SVG. It has colours for light and for dark pages."""
+def board_svg(board: LudoBoard, *, places: Iterable[str] = (), styled: bool = True) -> str:
+    """Draws the board as a complete SVG. It has colours for light and for dark pages.
+
+    ``places`` are further parts, drawn over the board. Without ``styled``, the page has to bring ``STYLE``.
+    """
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="ludo" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
-        f'height="{_HEIGHT}" role="img" aria-label="Ludo board, {_state(board)}">',
-        _STYLE,
+        f'height="{_HEIGHT}" role="{"img" if styled else "group"}" aria-label="Ludo board, {_state(board)}">',
+        *([_ALONE] if styled else []),
         f'<rect class="page" width="{_WIDTH}" height="{_HEIGHT}" rx="10"/>',
         *(part for quarters in range(4) for part in _quarter(board, quarters)),
         *_stars(board),
         *_tokens(board),
         *_strip(board),
+        *places,
         "</svg>",
     ]
     return "\n".join(parts)
@@ -247,12 +252,18 @@ def _star(x: float, y: float) -> str:
 
 
 def _tokens(board: LudoBoard) -> Iterator[str]:
+    for seat, token, x, y, radius in token_spots(board):
+        yield _token(x, y, radius, colour(seat, board.players), token)
+
+
+def token_spots(board: LudoBoard) -> Iterator[tuple[int, int, float, float, float]]:
+    """Gives the seat and the number of each token, and its circle: x, y and radius."""
     for cell, tokens in _places(board).items():
-        yield from _group(cell, tokens, board.players)
+        yield from _group(cell, tokens)
 
 
-def _group(cell: Cell, tokens: list[tuple[int, int]], players: int) -> Iterator[str]:
-    """Draws the tokens of one place: one in the middle, more of them smaller and side by side."""
+def _group(cell: Cell, tokens: list[tuple[int, int]]) -> Iterator[tuple[int, int, float, float, float]]:
+    """Places the tokens of one cell: one in the middle, more of them smaller and side by side."""
     x, y = _at(cell)
     in_a_row = ceil(sqrt(len(tokens)))
     pitch = 34 / in_a_row if in_a_row > 1 else 0
@@ -260,7 +271,7 @@ def _group(cell: Cell, tokens: list[tuple[int, int]], players: int) -> Iterator[
     rows = ceil(len(tokens) / in_a_row)
     for index, (seat, token) in enumerate(tokens):
         across, down = index % in_a_row - (in_a_row - 1) / 2, index // in_a_row - (rows - 1) / 2
-        yield _token(x + across * pitch, y + down * pitch, radius, colour(seat, players), token)
+        yield seat, token, x + across * pitch, y + down * pitch, radius
 
 
 def _token(x: float, y: float, radius: float, name: str, token: int) -> str:

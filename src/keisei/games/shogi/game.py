@@ -27,6 +27,7 @@ from keisei.games.pictures import LastPositions
 from keisei.games.saved import digest_of, unwrap, wrap
 from keisei.games.shogi import lookahead, meaning
 from keisei.games.shogi.board import Board
+from keisei.games.shogi.face import ShogiFace
 from keisei.games.shogi.match_records import ShogiRecords
 from keisei.games.shogi.sfen import STARTING_SFEN, native_position, parse_sfen
 from keisei.native import core
@@ -251,4 +252,5 @@ def _spec(options: ShogiOptions) -> GameSpec:
         plane_actions=True,
         looks_ahead=True,
         record_format=ShogiRecords(),
+        face=ShogiFace(),
     )

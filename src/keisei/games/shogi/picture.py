@@ -6,7 +6,7 @@ The SVG draws its characters as outlines, so it looks the same on machines witho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from string import digits
@@ -73,37 +73,53 @@ def board_text(setup: Setup) -> str:
 
 
 # The SVG. Lengths are in pixels; the drawing scales.
-_CELL = 44
+CELL = 44
 _STAND = 64  # width of the hand on either side
 _MARGIN = 30  # around the board, for coordinates
-_BOARD = 9 * _CELL
+_BOARD = 9 * CELL
 _LEFT = _STAND + _MARGIN
 _DIGIT_WIDTH = 0.5  # of its height
 _WIDTH, _HEIGHT = 2 * _LEFT + _BOARD, 2 * _MARGIN + _BOARD
 
-_STYLE = """<style>
+STYLE = """\
 .wood{fill:#eac27c}.frame{fill:none;stroke:#3c2a14;stroke-width:2}.line{stroke:#3c2a14;stroke-width:.8}
 .stand{fill:#d3a55f;stroke:#8a6532}.last{fill:#f6e36a;opacity:.75}.from{fill:#f6e36a;opacity:.4}
 .piece{fill:#fdeec9;stroke:#7a5a2c;stroke-width:1}.sign{fill:#1d1408}.red{fill:#b3261e}
 .at{fill:#5b4526}.count{fill:#1d1408}.turn{fill:#b3261e}.off{fill:none;stroke:#8a6532}
-</style>"""
+"""
 
 
-def board_svg(setup: Setup, last_move: Move | None = None) -> str:
-    """Draws the position as a complete SVG: wooden board, rotated pieces, hands, and the last move marked."""
+def board_svg(
+    setup: Setup,
+    last_move: Move | None = None,
+    *,
+    view: Color = BLACK,
+    places: Iterable[str] = (),
+    styled: bool = True,
+) -> str:
+    """Draws the position as a complete SVG: wooden board, rotated pieces, hands, and the last move marked.
+
+    ``view`` is the side at the bottom. ``places`` are further parts, drawn over the board in its coordinates. Without
+    ``styled``, the page has to bring ``STYLE``.
+    """
+    turned = [f'<g transform="rotate(180 {_WIDTH / 2:g} {_HEIGHT / 2:g})">'] if view is WHITE else []
+    role = "img" if styled else "group"  # a group has places that can be chosen
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="Shogi board">',
-        _STYLE,
+        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="{role}" aria-label="Shogi board">',
+        *([f"<style>\n{STYLE}</style>"] if styled else []),
         *_definitions(setup),
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="#f7f1e3"/>',
+        *_coordinates(view),
+        *turned,
         f'<rect class="wood" x="{_LEFT}" y="{_MARGIN}" width="{_BOARD}" height="{_BOARD}"/>',
         *_last_move(last_move),
         *_grid(),
-        *_coordinates(),
         *_pieces(setup),
         *_stand(setup, BLACK),
         *_stand(setup, WHITE),
+        *places,
+        *("</g>" for _ in turned),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -147,8 +163,9 @@ def sign_of(piece: Piece) -> str:
     return "王" if piece == Piece(WHITE, PieceType.KING) else KANJI[piece.type]
 
 
-def _corner(square: int) -> tuple[int, int]:
-    return _LEFT + (9 - square_file(square)) * _CELL, _MARGIN + (square_rank(square) - 1) * _CELL
+def square_corner(square: int) -> tuple[int, int]:
+    """Gives the top left corner of a square."""
+    return _LEFT + (9 - square_file(square)) * CELL, _MARGIN + (square_rank(square) - 1) * CELL
 
 
 def _last_move(move: Move | None) -> Iterator[str]:
@@ -156,31 +173,32 @@ def _last_move(move: Move | None) -> Iterator[str]:
         return
     for square, style in ((move.from_square, "from"), (move.to_square, "last")):
         if square is not None:
-            x, y = _corner(square)
-            yield f'<rect class="{style}" x="{x}" y="{y}" width="{_CELL}" height="{_CELL}"/>'
+            x, y = square_corner(square)
+            yield f'<rect class="{style}" x="{x}" y="{y}" width="{CELL}" height="{CELL}"/>'
 
 
 def _grid() -> Iterator[str]:
     for step in range(1, 9):
-        x, y = _LEFT + step * _CELL, _MARGIN + step * _CELL
+        x, y = _LEFT + step * CELL, _MARGIN + step * CELL
         yield f'<path class="line" d="M{x} {_MARGIN}v{_BOARD}M{_LEFT} {y}h{_BOARD}"/>'
     for file, rank in ((3, 3), (3, 6), (6, 3), (6, 6)):
-        yield f'<circle cx="{_LEFT + file * _CELL}" cy="{_MARGIN + rank * _CELL}" r="3" fill="#3c2a14"/>'
+        yield f'<circle cx="{_LEFT + file * CELL}" cy="{_MARGIN + rank * CELL}" r="3" fill="#3c2a14"/>'
     yield f'<rect class="frame" x="{_LEFT}" y="{_MARGIN}" width="{_BOARD}" height="{_BOARD}"/>'
 
 
-def _coordinates() -> Iterator[str]:
+def _coordinates(view: Color) -> Iterator[str]:
     for step in range(9):
-        middle = step * _CELL + _CELL // 2
-        yield _written(str(9 - step), "at", 13, _LEFT + middle, _MARGIN - 13)
-        yield _written(KANJI_DIGITS[step + 1], "at", 13, _LEFT + _BOARD + 14, _MARGIN + middle)
+        middle = step * CELL + CELL // 2
+        file, rank = (9 - step, step + 1) if view is BLACK else (step + 1, 9 - step)
+        yield _written(str(file), "at", 13, _LEFT + middle, _MARGIN - 13)
+        yield _written(KANJI_DIGITS[rank], "at", 13, _LEFT + _BOARD + 14, _MARGIN + middle)
 
 
 def _pieces(setup: Setup) -> Iterator[str]:
     for square, code in enumerate(setup.board):
         if code:
-            x, y = _corner(square)
-            yield _piece(Piece.from_native(code), x + _CELL // 2, y + _CELL // 2)
+            x, y = square_corner(square)
+            yield _piece(Piece.from_native(code), x + CELL // 2, y + CELL // 2)
 
 
 def _piece(piece: Piece, x: int, y: int) -> str:
@@ -200,9 +218,15 @@ def _stand(setup: Setup, color: Color) -> Iterator[str]:
     style = "turn" if setup.turn is color else "off"
     y = _MARGIN - 12 if color is WHITE else _MARGIN + _BOARD + 14
     yield f'<circle class="{style}" cx="{x + 28}" cy="{y}" r="5"/>'
+    for kind, count, middle, y in stand_spots(setup, color):
+        yield _piece(Piece(color, kind), middle, y)
+        if count > 1:
+            yield _written(str(count), "count", 14, middle + 25, y)
+
+
+def stand_spots(setup: Setup, color: Color) -> Iterator[tuple[PieceType, int, int, int]]:
+    """Gives the pieces of a hand, their numbers, and where they are drawn (x and y of the middle)."""
+    x = _WIDTH - _STAND + 23 if color is BLACK else 27
     for index, (kind, count) in enumerate(setup.hand(color).items()):
         offset = 28 + index * 50
-        y = _MARGIN + offset if color is WHITE else _MARGIN + _BOARD - offset
-        yield _piece(Piece(color, kind), x + 21, y)
-        if count > 1:
-            yield _written(str(count), "count", 14, x + 46, y)
+        yield kind, count, x, _MARGIN + offset if color is WHITE else _MARGIN + _BOARD - offset

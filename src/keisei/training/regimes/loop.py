@@ -17,6 +17,7 @@ from keisei.learners.contract import Learner, Report
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.status import ManagerStatus
 from keisei.parallel.timeline import Timeline
+from keisei.runs.live import Glimpse
 from keisei.training.events import CollectionSummary, Counters, GameSummary, Update
 from keisei.training.league.opponents import OpponentManager
 from keisei.training.regimes.publishing import Publisher
@@ -102,8 +103,30 @@ def collect(
         restarts=after.restarts,
         dropped=after.drops.lagging,
         league=None if league is None else league.take(experiences),
+        glimpse=glimpse_of(experiences),
     )
     return experiences, summarise(experiences, parts.spec), collection
+
+
+LARGEST_GLIMPSE = 1024
+"""Bytes of a packed row. Larger ones would cost time that only those who watch could notice."""
+LONGEST_GLIMPSE = 64
+
+
+def glimpse_of(experiences: Experiences) -> Glimpse | None:
+    """Gives the last plies of the first game of the first slab."""
+    slab, table = experiences.slabs[0].slab, experiences.slabs[0].record.table
+    if slab.shape.packed_bytes > LARGEST_GLIMPSE:
+        return None
+    steps = np.flatnonzero(slab.acting[: slab.shape.steps, 0])[-LONGEST_GLIMPSE:]
+    return Glimpse(
+        table=table,
+        packed=tuple(row.tobytes().hex() for row in slab.packed[steps, 0]),
+        seats=tuple(slab.seat[steps, 0].tolist()),
+        plies=tuple(slab.ply[steps, 0].tolist()),
+        actions=tuple(slab.action[steps, 0].tolist()),
+        values=tuple(slab.value[steps, 0].tolist()),
+    )
 
 
 def counted(before: Counters, games: GameSummary, collection: CollectionSummary, seconds: float) -> Counters:

@@ -1,0 +1,139 @@
+"""The runs below a folder, as the dashboard lists them. What has not changed on the disk is not read again."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from keisei.errors import KeiseiError, RunError
+from keisei.runs.directory import CONFIG, STATE, RunDirectory, RunState, check_run_name
+from keisei.runs.live import LiveStatus, read_live
+from keisei.runs.summaries import RunSummary, find_runs, summarise
+
+__all__ = ["Catalogue", "ListedRun", "NotFoundError", "flat_settings", "stamp_of"]
+
+_CHECKPOINT = re.compile(r"update-\d{9,}(-\d+)?")
+Stamp = tuple[tuple[int, int], ...]
+
+
+class NotFoundError(RunError):
+    """There is no such run, or nothing of this name in it."""
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run with its settings and what it does now."""
+
+    summary: RunSummary
+    settings: Mapping[str, str]
+    """All settings as texts, by their names with their sections."""
+    live: LiveStatus | None
+
+    def row(self, settings: set[str]) -> dict[str, Any]:
+        """Gives the run as a row of the list, with these settings."""
+        summary, live = self.summary, self.live
+        row = asdict(summary) | {"state": summary.state.value, "changes": len(summary.changes)}
+        del row["path"]
+        row["regime"] = self.settings.get("learner.regime", "")
+        row["settings"] = {name: value for name, value in self.settings.items() if name in settings}
+        if live is not None and summary.state is RunState.RUNNING:
+            row |= {"paused": live.paused, "speed": live.speed, "progress": live.progress}
+        return row
+
+
+class Catalogue:
+    """Finds runs and remembers what it has read of them. Several threads may ask at once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._known: dict[str, tuple[Stamp, ListedRun]] = {}
+        self._lock = threading.Lock()
+
+    def run(self, name: str) -> RunDirectory:
+        """Gives the run of this name. Names that lead out of the folder are unknown, also through links."""
+        try:
+            check_run_name(name)
+            path = self.root / name
+            inside = path.resolve(strict=True).parent == self.root.resolve(strict=True)
+        except (KeiseiError, OSError):
+            inside = False
+        if not inside or not (path / CONFIG).is_file():
+            raise NotFoundError(f"there is no run {name[:100]!r} here")
+        return RunDirectory(path)
+
+    def runs(self) -> dict[str, ListedRun]:
+        """Gives all runs by name."""
+        with self._lock:
+            found = {run.name: run for run in find_runs(self.root) if self._is_inside(run)}
+            self._known = {name: self._read(name, run) for name, run in found.items()}
+            return {name: listed for name, (_, listed) in self._known.items()}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Gives all runs as rows, with the settings in which they differ."""
+        runs = self.runs()
+        differing = set(_differing([listed.settings for listed in runs.values()]))
+        return [listed.row(differing) for listed in runs.values()]
+
+    def checkpoints(self, run: RunDirectory) -> list[str]:
+        """Gives the names of a run's checkpoints, newest first."""
+        if not run.checkpoints.is_dir():
+            return []
+        return sorted(
+            (p.name for p in run.checkpoints.iterdir() if _CHECKPOINT.fullmatch(p.name)), reverse=True
+        )
+
+    def _is_inside(self, run: RunDirectory) -> bool:
+        return run.path.resolve().parent == self.root.resolve()
+
+    def _read(self, name: str, run: RunDirectory) -> tuple[Stamp, ListedRun]:
+        """Reads a run again if one of its files has changed, or if it may have ended without writing anything."""
+        stamp = stamp_of(run)
+        known = self._known.get(name)
+        if known is not None and known[0] == stamp and known[1].summary.state is not RunState.RUNNING:
+            return known
+        return stamp, ListedRun(summarise(run), flat_settings(run), read_live(run))
+
+
+def stamp_of(run: RunDirectory) -> Stamp:
+    """Gives the times and sizes of the files that change when a run does."""
+    files = (run.path / CONFIG, run.path / STATE, run.database, Path(f"{run.database}-wal"), run.live)
+    return tuple(map(_stamp, files))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def flat_settings(run: RunDirectory) -> dict[str, str]:
+    """Gives the settings of a run as texts; empty if they cannot be read."""
+    try:
+        return dict(flattened(run.config()))
+    except KeiseiError:
+        return {}
+
+
+def flattened(settings: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in settings.items():
+        here = f"{path}.{name}" if path else str(name)
+        if isinstance(value, Mapping) and value:
+            yield from flattened(value, here)
+        else:
+            yield (
+                here,
+                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str),
+            )
+
+
+def _differing(settings: list[Mapping[str, str]]) -> Iterator[str]:
+    for name in dict.fromkeys(name for one in settings for name in one):
+        if len({one.get(name) for one in settings if one}) > 1:
+            yield name

@@ -1,0 +1,168 @@
+"""All that the page of a run shows, read from its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+from keisei.errors import KeiseiError
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
+from keisei.runs.json_values import finite
+from keisei.runs.live import LiveStatus, read_live
+from keisei.runs.metric_names import EVALUATION, TAGS
+from keisei.runs.rows import EvaluationRow
+from keisei.runs.summaries import summarise
+from keisei.web.catalogue import Catalogue, flat_settings, flattened
+
+__all__ = ["curves_of", "details_of", "live_of", "new_points"]
+
+MOST_POINTS = 2000
+_MOST_EVALUATIONS = 400
+"""Matches against one opponent that are shown; of more, every second, third … is left out."""
+Curve = dict[str, list[Any]]
+
+
+def details_of(catalogue: Catalogue, run: RunDirectory) -> dict[str, Any]:
+    """Gives a run as the page shows it, without its curves."""
+    summary = asdict(summarise(run))
+    summary |= {"state": summary["state"].value}
+    del summary["path"]
+    settings = flat_settings(run)
+    preset, usual = _nearest_preset(run.name, settings)
+    return {
+        "summary": summary,
+        "live": live_of(run),
+        "checkpoints": catalogue.checkpoints(run),
+        "has_best": (run.checkpoints / "best").exists(),
+        "preset": preset,
+        "settings": [
+            {"name": name, "value": value, "usual": usual.get(name) if preset else None}
+            for name, value in settings.items()
+        ],
+        **_from_database(run),
+    }
+
+
+def _from_database(run: RunDirectory) -> dict[str, Any]:
+    lists = ("metrics", "ratings", "members", "matrix", "events", "games", "changes")
+    empty: dict[str, Any] = {"evaluations": {}, "meanings": {}, **{name: [] for name in lists}}
+    if not run.database.exists():
+        return empty
+    try:
+        with RunDatabase(run.database, read_only=True) as database:
+            names = database.metric_names()
+            return {
+                "metrics": [name for name in names if not name.startswith(EVALUATION)],
+                "meanings": {name: TAGS[name] for name in names if name in TAGS},
+                "evaluations": _evaluations(database.evaluations()),
+                "ratings": list(map(asdict, database.ratings()[:200])),
+                "members": list(map(asdict, database.league_members())),
+                "matrix": list(map(asdict, database.league_results())),
+                "events": list(map(asdict, database.worker_events(50))),
+                "games": list(map(asdict, database.games(200))),
+                "changes": [str(change) for change in database.changes()],
+            }
+    except KeiseiError as error:  # the page shows what else there is
+        return empty | {"problem": str(error)}
+
+
+def live_of(run: RunDirectory) -> dict[str, Any] | None:
+    """Gives what a run does now, without its board, which has a request of its own."""
+    live: LiveStatus | None = read_live(run)
+    if live is None:
+        return None
+    return {name: value for name, value in asdict(live).items() if name != "board"} | {
+        "has_board": live.board is not None
+    }
+
+
+def _evaluations(rows: Sequence[EvaluationRow]) -> dict[str, Curve]:
+    """Gives the scores by opponent. All matches against own checkpoints are one curve, ``best so far``."""
+    named: dict[str, list[EvaluationRow]] = {}
+    for row in rows:
+        named.setdefault("best so far" if row.against_checkpoint else row.opponent, []).append(row)
+    return {opponent: _scores(_thinned(matches)) for opponent, matches in named.items()}
+
+
+def _scores(rows: Sequence[EvaluationRow]) -> Curve:
+    columns: Curve = {
+        "step": [row.step for row in rows],
+        "value": [row.score for row in rows],
+        "low": [row.low for row in rows],
+        "high": [row.high for row in rows],
+    }
+    last = rows[-1]
+    columns["last"] = [last.wins, last.draws, last.losses]
+    if last.mean_return is not None:
+        columns["returns"] = [row.mean_return for row in rows]
+    return columns
+
+
+def _thinned(rows: Sequence[EvaluationRow]) -> Sequence[EvaluationRow]:
+    every = -(-len(rows) // _MOST_EVALUATIONS)
+    return rows if every <= 1 else [*rows[:-1:every], rows[-1]]
+
+
+def curves_of(run: RunDirectory, names: Iterable[str], points: int) -> dict[str, Curve]:
+    """Gives thinned curves. Unknown names give empty ones."""
+    if not run.database.exists():
+        return {}
+    points = max(2, min(MOST_POINTS, points))
+    with RunDatabase(run.database, read_only=True) as database:
+        return {name: _curve(database, name, points) for name in names}
+
+
+def _curve(database: RunDatabase, name: str, points: int) -> Curve:
+    found = database.thinned_metric(name, points)
+    return {
+        "step": [round(point.step) for point in found],
+        "value": [finite(point.value) for point in found],
+        "low": [finite(point.low) for point in found],
+        "high": [finite(point.high) for point in found],
+    }
+
+
+def new_points(run: RunDirectory, after_update: int) -> tuple[int, dict[str, list[list[float | None]]]]:
+    """Gives the newest update, and the numbers of all updates after ``after_update`` as [step, value], by name. At most
+    the last 20 updates are given: a page that has missed more reads its curves again."""
+    if not run.database.exists():
+        return after_update, {}
+    with RunDatabase(run.database, read_only=True) as database:
+        progress = database.progress()
+        if progress is None or progress.update <= after_update:
+            return after_update, {}
+        points = database.recent_metrics(max(after_update, progress.update - 20))
+    return progress.update, {
+        name: [[point.step, None if point.value != point.value else point.value] for point in curve]
+        for name, curve in points.items()
+    }
+
+
+def _nearest_preset(run: str, settings: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    """Gives the preset of the run's name, else the one of the same game and regime with the fewest differences; empty
+    if there is none."""
+    usual = _presets()
+    if run in usual:
+        return run, usual[run]
+    alike = {
+        name: values
+        for name, values in usual.items()
+        if all(values.get(key) == settings.get(key) for key in ("env.game", "learner.regime"))
+    }
+    if not alike:
+        return "", {}
+    nearest = min(alike, key=lambda name: len(alike[name].items() ^ settings.items()))
+    return nearest, alike[nearest]
+
+
+@lru_cache(maxsize=1)
+def _presets() -> dict[str, Mapping[str, str]]:
+    from keisei.training.presets import load_preset, preset_names  # imports pydantic, which takes a while
+
+    names = preset_names()
+    return {
+        name: dict(flattened(load_preset(name).config().resolved().model_dump(mode="json"))) for name in names
+    }

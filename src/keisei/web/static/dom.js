@@ -1,0 +1,87 @@
+// Small helpers: elements, numbers as text, requests. Texts always go through textContent, so names are never markup.
+
+export function h(tag, props = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (name in element && !name.includes("-") && name !== "list") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export function s(tag, props = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(props)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+export const $ = (selector, root = document) => root.querySelector(selector);
+
+export function fill(host, ...children) {
+  host.replaceChildren(...children.flat(9).filter(Boolean));
+  return host;
+}
+
+// ---- Numbers as text.
+
+export function count(value) {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  for (const [least, unit, letter] of [[1e9, 1e9, "B"], [1e6, 1e6, "M"], [1e4, 1e3, "k"]]) {
+    if (size >= least) return `${trim(value / unit)}${letter}`;
+  }
+  return Math.round(value).toLocaleString("en");
+}
+
+const trim = (value) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
+
+export function number(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  const size = Math.abs(value);
+  if (size >= 1e4) return count(value);
+  if (size >= 100) return value.toFixed(0);
+  if (size !== 0 && size < 1e-3) return value.toExponential(1);
+  return String(+value.toPrecision(3));
+}
+
+export const percent = (value, digits = 0) =>
+  value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)} %`;
+
+export function bytes(value) {
+  if (!value) return "–";
+  return value >= 1 << 30 ? `${(value / (1 << 30)).toFixed(1)} GB` : `${Math.round(value / (1 << 20))} MB`;
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "–";
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  if (whole < 86400) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+  return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
+}
+
+export const ago = (time) => (time ? `${duration(Math.max(0, Date.now() / 1000 - time))} ago` : "–");
+
+const SIGNS = { running: "●", paused: "❚❚", finished: "✓", interrupted: "◐", failed: "✕", created: "○", unreadable: "✕" };
+export const state = (name) =>
+  h("span", { class: `state ${name}`, "data-sign": SIGNS[name] ?? "·" }, name);
+
+// ---- Messages.
+
+export function notice(text, bad = false) {
+  const box = h("div", { class: `notice${bad ? " bad" : ""}`, role: bad ? "alert" : "status" }, text);
+  $(".notice")?.remove();
+  document.body.append(box);
+  setTimeout(() => box.remove(), 6000);
+}
+
+export const problem = (error) =>
+  h("p", { class: "problem", role: "alert" }, error instanceof Error ? error.message : String(error));
+
+export const empty = (title, ...rest) => h("div", { class: "empty" }, h("strong", {}, title), ...rest);

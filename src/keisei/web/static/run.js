@@ -1,0 +1,407 @@
+// One run: what it does now, how strong it is, how it learns, who plays, and its games.
+import { askForToken, download, get, header, isTrusted, post, stream } from "./api.js";
+import { Board, favourites, moveList, verdict } from "./board.js";
+import { Chart } from "./charts.js";
+import { $, ago, bytes, count, duration, empty, fill, h, notice, number, percent, problem, s, state } from "./dom.js";
+
+const name = decodeURIComponent(location.pathname.split("/")[2] ?? "");
+const path = `/api/runs/${encodeURIComponent(name)}`;
+const LEARNING = [
+  ["train/loss", "Loss"],
+  ["train/policy_gradient_loss", "Policy loss"],
+  ["train/value_loss", "Value loss"],
+  ["train/entropy_loss", "Entropy loss"],
+  ["train/approx_kl", "KL of an update"],
+  ["train/explained_variance", "Explained variance"],
+  ["train/clip_fraction", "Clipped", { shares: true }],
+  ["train/td_error", "TD error"],
+  ["train/q_mean", "Mean Q"],
+  ["train/learning_rate", "Learning rate"],
+  ["rollout/exploration_rate", "Epsilon", { shares: true }],
+  ["rollout/ep_rew_mean", "Reward of a game"],
+  ["rollout/ep_len_mean", "Plies of a game", { zero: true }],
+  ["selfplay/first_win_rate", "First player wins", { shares: true }],
+  ["selfplay/draw_rate", "Draws", { shares: true }],
+];
+const WORK = [
+  ["perf/transitions_per_second", "Transitions a second", { zero: true, height: 120 }],
+  ["perf/worker_utilisation", "Workers at play", { shares: true, height: 120 }],
+  ["perf/queue_depth", "Slabs that wait", { zero: true, height: 120 }],
+  ["perf/policy_lag", "Policy lag", { zero: true, height: 120 }],
+];
+const LEAGUE = [
+  ["league/score", "Score in the league", { shares: true }],
+  ["league/worst_score", "Lowest score", { shares: true }],
+];
+const known = new Set([...LEARNING, ...WORK, ...LEAGUE].map(([metric]) => metric));
+const boring = /^(time|train\/n_updates|train\/gradient_steps|return\/|evaluation\/)/;
+
+let details = null;
+let live = null;
+let trusted = false;
+const charts = new Map();
+
+// ---- The top: state, progress, buttons, numbers.
+
+function isRunning() {
+  return details.summary.state === "running";
+}
+
+function shownState() {
+  return isRunning() && live?.paused ? "paused" : details.summary.state;
+}
+
+async function press(action, extra = {}) {
+  if (!trusted) return askForToken();
+  try {
+    const { id } = await post(`${path}/control`, { action, ...extra });
+    waiting.set(id, action);
+    notice(`Asked: ${action}. The run answers after its update.`);
+  } catch (error) {
+    notice(error.message, true);
+  }
+}
+
+const waiting = new Map();
+
+function tellAnswers() {
+  for (const answer of live?.answers ?? []) {
+    if (waiting.delete(answer.id)) notice(`${answer.action}: ${answer.text}`, !answer.done);
+  }
+}
+
+function buttons() {
+  const running = isRunning();
+  const button = (action, label, kind = "") =>
+    h("button", { type: "button", class: kind, disabled: !running, title: trusted ? "" : "Needs the token", "data-action": action, onclick: () => press(action) }, label);
+  return h("div", { class: "row actions" },
+    live?.paused && running ? button("resume", "Resume", "main") : button("pause", "Pause"),
+    button("checkpoint", "Checkpoint"),
+    button("reset", "New games"),
+    button("stop", "Stop", "danger"),
+    details.summary.transitions !== null && h("a", { class: "button", href: `/play?run=${encodeURIComponent(name)}` }, "Play against it"),
+  );
+}
+
+function top() {
+  const summary = details.summary;
+  const bar = h("i");
+  bar.style.width = `${100 * (live?.progress ?? 0)}%`;
+  const tile = (label, value) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, label));
+  const detail = ["failed", "unreadable", "interrupted"].includes(summary.state) && summary.detail;
+  return [
+    h("div", { class: "row" }, h("h1", {}, name), state(shownState()), h("span", { class: "dim" }, [summary.game, setting("learner.regime"), setting("model.network")].filter(Boolean).join(" · ")), h("span", { class: "grow" }), buttons()),
+    detail && h("p", { class: summary.state === "interrupted" ? "dim" : "problem" }, detail),
+    details.problem && problem(details.problem),
+    live && isRunning() && h("div", { class: "bar progress", role: "progressbar", "aria-label": "progress of the run", "aria-valuenow": Math.round(100 * live.progress), "aria-valuemin": 0, "aria-valuemax": 100 }, bar),
+    h("div", { class: "tiles", id: "tiles" },
+      tile("transitions", count(live?.transitions || summary.transitions)),
+      tile("updates", count(live?.update || summary.updates)),
+      live?.games ? tile("games", count(live.games)) : null,
+      tile("trained", duration(live?.seconds || summary.training_seconds)),
+      isRunning() && [
+        tile("steps a second", count(live?.speed)),
+        tile("workers at play", percent(live?.utilisation)),
+        tile("slabs that wait", number(live?.queue?.filled)),
+        tile("policy lag", number(live?.policy_lag)),
+        tile("memory", bytes((live?.memory_bytes ?? 0) + (live?.workers ?? []).reduce((sum, one) => sum + one.memory_bytes, 0))),
+      ],
+      !isRunning() && Object.entries(summary.scores).slice(0, 3).map(([opponent, score]) => tile(`against ${opponent}`, percent(score))),
+    ),
+  ];
+}
+
+const setting = (wanted) => details.settings.find((one) => one.name === wanted)?.value;
+
+// ---- Strength, curves.
+
+function strength() {
+  const curves = Object.entries(details.evaluations).map(([label, curve]) => ({ label, ...curve }));
+  const chart = new Chart("Score in matches against", { note: "with 95 % intervals", shares: true, height: 280 });
+  chart.named = true;
+  return chart.set(curves).element;
+}
+
+function curve(metric, title, options = {}) {
+  const chart = new Chart(title, options);
+  chart.plot.title = details.meanings[metric] ?? metric;
+  charts.set(metric, chart);
+  return chart.element;
+}
+
+function curves(list) {
+  return list.filter(([metric]) => details.metrics.includes(metric)).map(([metric, title, options]) => curve(metric, title, options));
+}
+
+function others() {
+  const rest = details.metrics.filter((metric) => !known.has(metric) && !boring.test(metric));
+  return rest.map((metric) => [metric, metric, {}]);
+}
+
+async function loadCurves() {
+  const names = [...charts.keys()];
+  for (let at = 0; at < names.length; at += 40) {
+    const query = names.slice(at, at + 40).map((metric) => `metric=${encodeURIComponent(metric)}`).join("&");
+    const found = await get(`${path}/curves?points=300&${query}`);
+    for (const [metric, data] of Object.entries(found)) charts.get(metric).set([{ label: charts.get(metric).title, ...data }]);
+  }
+}
+
+// ---- Workers.
+
+function workers() {
+  const list = isRunning() ? live?.workers ?? [] : [];
+  const head = h("div", { class: "row" }, h("h2", {}, "Workers"), h("span", { class: "grow" }),
+    h("button", { type: "button", disabled: !isRunning(), "data-action": "add-worker", onclick: () => press("add-worker") }, "Add a worker"));
+  if (!list.length) return [head, empty(isRunning() ? "Workers are starting" : "Nobody plays now", h("span", {}, isRunning() ? "" : `Continue the run: keisei train ${name}`))];
+  return [
+    head,
+    h("div", { class: "scroll" }, h("table", {},
+      h("thead", {}, h("tr", {}, ["Worker", "State", "Plays tables", "Steps a second", "At play", "Memory", "Restarts", ""].map((title, at) => h("th", { class: [3, 5, 6].includes(at) ? "num" : "" }, title)))),
+      h("tbody", {}, list.map(worker)))),
+    live.last_error && h("p", { class: "small dim" }, "Last error: ", live.last_error),
+  ];
+}
+
+function worker(one) {
+  const bar = h("i");
+  bar.style.width = `${100 * (1 - one.waiting_share)}%`;
+  const tables = one.tables.length > 12 ? `${one.tables.slice(0, 12).join(", ")} …` : one.tables.join(", ");
+  return h("tr", { title: one.last_error },
+    h("td", {}, `${one.worker}`, one.process_id && h("span", { class: "dim small" }, ` pid ${one.process_id}`)),
+    h("td", {}, state(one.state)),
+    h("td", { class: "mono" }, tables || "–"),
+    h("td", { class: "num" }, count(one.steps_per_second)),
+    h("td", {}, h("div", { class: "bar", title: percent(1 - one.waiting_share) }, bar)),
+    h("td", { class: "num" }, bytes(one.memory_bytes)),
+    h("td", { class: "num" }, one.restarts),
+    h("td", { class: "num" }, ["running", "paused"].includes(one.state) && h("button", { class: "quiet", type: "button", "aria-label": `remove worker ${one.worker}`, onclick: () => press("remove-worker", { worker: one.worker }) }, "Remove")),
+  );
+}
+
+function events() {
+  if (!details.events.length) return null;
+  return h("details", {}, h("summary", {}, `What happened to workers (${details.events.length})`),
+    h("ul", { class: "small" }, details.events.map((event) => h("li", {}, `update ${event.update}: worker ${event.worker} ${event.event} – ${event.detail.trim().split("\n").at(-1) || "no reason known"}`))));
+}
+
+// ---- Ratings and league.
+
+function whiskers(rows) {
+  const low = Math.min(...rows.map((row) => row.low));
+  const span = Math.max(...rows.map((row) => row.high)) - low || 1;
+  const x = (value) => (100 * (value - low)) / span;
+  return h("div", { class: "whiskers" }, rows.map((row) => [
+    h("span", {}, row.player),
+    s("svg", { viewBox: "0 0 100 18", preserveAspectRatio: "none", "aria-hidden": true },
+      s("line", { class: "track", x1: 0, x2: 100, y1: 9, y2: 9, "vector-effect": "non-scaling-stroke" }),
+      s("line", { class: "span", x1: x(row.low), x2: x(row.high), y1: 9, y2: 9, "vector-effect": "non-scaling-stroke" }),
+      s("line", { class: "span", x1: x(row.rating), x2: x(row.rating), y1: 3, y2: 15, "vector-effect": "non-scaling-stroke" })),
+    h("span", { class: "num" }, `${Math.round(row.rating)} ±${Math.round((row.high - row.low) / 2)}`),
+  ]));
+}
+
+function ratings() {
+  if (!details.ratings.length) return empty("No ratings yet", h("span", {}, "They come with the first evaluation."));
+  const best = details.ratings.slice(0, 12);
+  return [whiskers(best), details.ratings.length > best.length && h("p", { class: "dim small" }, `and ${details.ratings.length - best.length} more`), h("p", { class: "dim small" }, "Elo with 95 % intervals; the random player has 0.")];
+}
+
+function league() {
+  if (!details.members.length) return null;
+  const inPool = details.members.filter((member) => member.in_pool);
+  const members = inPool.map((member) => member.name);
+  const learners = [...new Set(details.matrix.map((cell) => cell.learner))].slice(-12);
+  const cell = new Map(details.matrix.map((one) => [`${one.learner}\n${one.member}`, one]));
+  const box = (one) => {
+    if (!one) return h("span", { class: "dim" }, "·");
+    const span = h("span", { title: `${one.wins}-${one.draws}-${one.losses}, 95 %: ${percent(one.low)} … ${percent(one.high)}` }, percent(one.score));
+    const strength = Math.round(100 * Math.abs(one.score - 0.5));
+    span.style.background = `color-mix(in oklab, var(--c${one.score >= 0.5 ? 0 : 1}) ${strength}%, var(--sunk))`;
+    return span;
+  };
+  const rated = inPool.filter((member) => member.rating !== null).map((member) => ({ player: member.name, rating: member.rating, low: member.rating_low, high: member.rating_high }));
+  return h("section", { class: "card" }, h("h2", {}, "League"),
+    h("p", { class: "dim small" }, "The learner's score, from one snapshot to the next (rows), against each member (columns). Blue is above half, orange below."),
+    h("div", { class: "scroll" }, h("table", { class: "matrix" },
+      h("thead", {}, h("tr", {}, h("th", {}), members.map((member) => h("th", {}, member)))),
+      h("tbody", {}, learners.map((learner) => h("tr", {}, h("th", { scope: "row" }, learner), members.map((member) => h("td", {}, box(cell.get(`${learner}\n${member}`))))))))),
+    rated.length > 0 && h("details", {}, h("summary", {}, "Ratings of the members"), whiskers(rated)),
+  );
+}
+
+// ---- Settings.
+
+function settings() {
+  const changed = details.settings.filter((one) => one.usual !== null && one.usual !== one.value);
+  const line = (one) => {
+    const isChanged = one.usual !== null && one.usual !== one.value;
+    return h("tr", { class: isChanged ? "changed" : "" }, h("td", {}, one.name), h("td", { class: "mono" }, one.value), h("td", { class: "mono" }, isChanged ? h("span", { class: "was" }, one.usual) : ""));
+  };
+  const table = (rows) => h("div", { class: "scroll" }, h("table", { class: "settings" },
+    h("thead", {}, h("tr", {}, h("th", {}, "Setting"), h("th", {}, "Here"), h("th", {}, details.preset ? `In ${details.preset}` : ""))), h("tbody", {}, rows.map(line))));
+  return h("section", { class: "card", id: "settings" }, h("h2", {}, "Settings"),
+    details.preset && h("p", { class: "dim small" }, changed.length ? `${changed.length} differ from the preset ${details.preset}:` : `All are those of the preset ${details.preset}.`),
+    changed.length > 0 && table(changed),
+    details.changes.length > 0 && h("ul", { class: "small" }, details.changes.map((change) => h("li", {}, change))),
+    h("details", {}, h("summary", {}, `All ${details.settings.length} settings`), table(details.settings)),
+  );
+}
+
+// ---- The live board: the last plies of a self-play game, one after the other.
+
+const liveBoard = { board: new Board(), frames: [], at: 0, note: h("p", { class: "dim small" }), shown: false };
+
+async function watch() {
+  if (!live?.has_board || document.hidden) return;
+  try {
+    const found = await get(`${path}/board`);
+    Object.assign(liveBoard, { frames: found.frames, at: 0, about: found });
+    if (!liveBoard.shown) $("#live").hidden = false;
+    liveBoard.shown = true;
+  } catch {
+    // the next update tries again
+  }
+}
+
+function play() {
+  const frame = liveBoard.frames[liveBoard.at];
+  if (!frame || document.hidden) return;
+  liveBoard.at += 1;
+  liveBoard.board.show({ ...frame, ...liveBoard.about, svg: frame.svg, value: frame.value, favourites: [] }, { arrows: false });
+  const seat = liveBoard.about.seats[frame.seat];
+  liveBoard.note.textContent = `Table ${liveBoard.about.table}, ply ${frame.ply}: ${seat} plays ${frame.move}, value ${number(frame.value)}`;
+}
+
+setInterval(play, 900);
+
+// ---- Finished games.
+
+function games() {
+  if (!details.games.length) return empty("No games are kept yet", h("span", {}, "The first games of each evaluation are kept."));
+  return h("div", { class: "scroll tall" }, h("table", {},
+    h("thead", {}, h("tr", {}, ["Update", "First", "Second", "Result", "Plies", "Ending", ""].map((title, at) => h("th", { class: at === 4 ? "num" : "" }, title)))),
+    h("tbody", {}, details.games.slice(0, 40).map((game) => h("tr", {},
+      h("td", {}, game.update), h("td", {}, game.first), h("td", {}, game.second),
+      h("td", {}, game.score === 1 ? "1–0" : game.score === 0 ? "0–1" : "½–½"),
+      h("td", { class: "num" }, game.plies), h("td", {}, game.ending.replaceAll("_", " ")),
+      h("td", { class: "num" }, h("button", { type: "button", onclick: () => replay(game) }, "Replay")))))));
+}
+
+async function replay(game) {
+  const board = new Board();
+  const side = h("div", { class: "stack" });
+  const slider = h("input", { type: "range", min: 0, max: game.plies, value: 0, "aria-label": "Ply" });
+  const isRecord = !game.record.endsWith(".json");
+  const note = h("p", { class: "dim small" });
+  const step = (by) => goTo(Math.max(0, Math.min(+slider.max, +slider.value + by)));
+  const dialog = h("dialog", { "aria-label": "Replay" }, h("div", { class: "stack" },
+    h("div", { class: "row" }, h("h2", {}, `${game.first} – ${game.second}`), h("span", { class: "grow" }),
+      isRecord && h("button", { type: "button", onclick: () => download(`${path}/record?record=${encodeURIComponent(game.record)}`, game.record.split("/").at(-1)) }, "Save the record"),
+      h("button", { type: "button", onclick: () => dialog.close() }, "Close")),
+    h("div", { class: "game" },
+      h("div", { class: "stack" }, board.element, h("div", { class: "row" },
+        h("button", { type: "button", "aria-label": "Back", onclick: () => step(-1) }, "‹"), slider,
+        h("button", { type: "button", "aria-label": "Forward", onclick: () => step(1) }, "›"), note)),
+      side)));
+  slider.style.flex = "1";
+  let wanted = 0;
+  let judged = false;
+  // The first judgement waits for the network to be loaded; the board does not.
+  async function goTo(ply) {
+    wanted = ply;
+    slider.value = ply;
+    if (!judged) await show(ply, "&judge=0");
+    if (wanted === ply) await show(ply, "");
+    judged = true;
+  }
+  async function show(ply, more) {
+    try {
+      const frame = await get(`${path}/replay?record=${encodeURIComponent(game.record)}&ply=${ply}${more}`);
+      if (wanted !== ply) return;
+      slider.max = frame.plies;
+      board.show(frame);
+      note.textContent = `ply ${frame.ply} of ${frame.plies}`;
+      fill(side, h("p", {}, verdict(frame)), frame.value !== null && h("p", {}, `Value for ${frame.seats[frame.seat]}: `, h("b", {}, number(frame.value))), favourites(frame, frame.moves[frame.ply]), moveList(frame, goTo));
+    } catch (error) {
+      fill(side, problem(error));
+    }
+  }
+  slider.addEventListener("input", () => goTo(+slider.value));
+  // On the document: the button that had the focus is gone after a step.
+  const keys = (event) => {
+    if (event.target === slider) return;
+    if (event.key === "ArrowLeft") step(-1);
+    if (event.key === "ArrowRight") step(1);
+  };
+  document.addEventListener("keydown", keys);
+  dialog.addEventListener("close", () => {
+    document.removeEventListener("keydown", keys);
+    dialog.remove();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  goTo(0);
+}
+
+// ---- The page.
+
+function page() {
+  const rest = curves(others());
+  const leagueCurves = curves(LEAGUE);
+  fill($("#main"), h("div", { class: "stack" },
+    h("div", { class: "stack", id: "top" }, top()),
+    h("div", { class: "two" },
+      h("div", { class: "stack" }, strength(), h("section", { class: "card", id: "workers" }, workers()), events(), h("div", { class: "grid" }, curves(WORK))),
+      h("div", { class: "stack" },
+        h("section", { class: "card", id: "live", hidden: !liveBoard.shown }, h("h2", {}, "Self-play, live"), liveBoard.board.element, liveBoard.note),
+        h("section", { class: "card" }, h("h2", {}, "Ratings"), ratings()))),
+    h("h2", {}, "Learning"), h("div", { class: "grid" }, curves(LEARNING)),
+    leagueCurves.length > 0 && h("div", { class: "grid" }, leagueCurves),
+    rest.length > 0 && h("details", {}, h("summary", {}, `More numbers (${rest.length})`), h("div", { class: "grid" }, rest)),
+    league(),
+    h("section", { class: "card", id: "games" }, h("h2", {}, "Games"), games()),
+    settings(),
+  ));
+}
+
+function refresh() {
+  fill($("#top"), top());
+  fill($("#workers"), workers());
+}
+
+async function reload() {
+  details = await get(path);
+  live = details.live;
+  document.title = `${name} – Keisei`;
+  page();
+  await loadCurves();
+}
+
+async function start() {
+  header("runs");
+  try {
+    trusted = await isTrusted();
+    await reload();
+  } catch (error) {
+    return fill($("#main"), problem(error), h("p", {}, h("a", { href: "/" }, "All runs")));
+  }
+  watch();
+  stream(`/api/stream?run=${encodeURIComponent(name)}`, async (event) => {
+    const before = details.summary.state;
+    live = event.live;
+    details.summary.state = event.state;
+    details.summary.detail = event.detail;
+    tellAnswers();
+    const fresh = Object.keys(event.points);
+    const unknown = fresh.some((metric) => !details.metrics.includes(metric) && !boring.test(metric));
+    if (unknown || fresh.some((metric) => metric.startsWith("evaluation/")) || before !== event.state) await reload().catch(() => {});
+    else {
+      refresh();
+      for (const metric of fresh) charts.get(metric)?.push(charts.get(metric).title, event.points[metric]);
+    }
+    if (liveBoard.at >= liveBoard.frames.length) watch();
+  });
+}
+
+start();

@@ -1,0 +1,155 @@
+"""Server-sent events: what is new, for all who watch.
+
+One task looks at each watched run, whether one page or fifty show it. So clients cost the machine almost nothing, and
+the trainer nothing at all: it is not asked, only its files are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from keisei.errors import KeiseiError
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
+from keisei.web.catalogue import Catalogue, Stamp, stamp_of
+from keisei.web.details import live_of, new_points
+
+__all__ = ["MOST_STREAMS", "Streams", "TooManyError"]
+
+LOOK_SECONDS = 1.0
+MOST_STREAMS = 100
+_BACKLOG = 8
+"""Events that wait for a slow client. Older ones are dropped; the newest tell enough."""
+_QUIET_SECONDS = 15.0
+"""After this long without an event, a comment shows that the line is alive."""
+
+
+class TooManyError(KeiseiError):
+    """There are too many streams."""
+
+
+@dataclass
+class _Channel:
+    """All who watch one thing, and the task that looks at it."""
+
+    listeners: set[asyncio.Queue[bytes | None]] = field(default_factory=set)
+    """Their events; None ends a stream."""
+    task: asyncio.Task[None] | None = None
+
+    def tell(self, event: bytes | None) -> None:
+        for queue in self.listeners:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(event)
+
+
+class Streams:
+    """Opens streams. A channel begins with its first listener and ends with its last."""
+
+    def __init__(self, catalogue: Catalogue, is_closing: Callable[[], bool]) -> None:
+        """``is_closing`` tells whether the server ends. Streams end then; they never do by themselves."""
+        self._catalogue, self._is_closing = catalogue, is_closing
+        self._channels: dict[str, _Channel] = {}
+        self.count = 0
+
+    def open(self, run: str) -> AsyncIterator[bytes]:
+        """Gives the events of a run, or of the list of runs if the name is empty."""
+        if self.count >= MOST_STREAMS:
+            raise TooManyError(f"{MOST_STREAMS} pages watch already; close some of them")
+        look = self._look_at_list() if not run else self._look_at_run(self._catalogue.run(run))
+        self.count += 1
+        return self._listen(run, look)
+
+    async def _listen(self, name: str, look: Callable[[], bytes | None]) -> AsyncIterator[bytes]:
+        channel = self._channels.setdefault(name, _Channel())
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
+        channel.listeners.add(queue)
+        if channel.task is None:
+            channel.task = asyncio.create_task(self._watch(channel, look))
+        try:
+            yield b": hello\n\n"
+            async for event in _events(queue):
+                yield event
+        finally:
+            self.count -= 1
+            channel.listeners.discard(queue)
+            if not channel.listeners:
+                channel.task.cancel()
+                self._channels.pop(name, None)
+
+    async def _watch(self, channel: _Channel, look: Callable[[], bytes | None]) -> None:
+        """Looks again and again, and tells all who listen."""
+        while not self._is_closing():
+            event = await asyncio.to_thread(look)
+            if event is not None:
+                channel.tell(event)
+            for _ in range(4):
+                if not self._is_closing():
+                    await asyncio.sleep(LOOK_SECONDS / 4)
+        channel.tell(None)
+
+    def _look_at_list(self) -> Callable[[], bytes | None]:
+        seen: dict[str, Any] = {}
+
+        def look() -> bytes | None:
+            rows = {row["name"]: row for row in self._catalogue.rows()}
+            changed = [row for name, row in rows.items() if seen.get(name) != row]
+            gone = [name for name in seen if name not in rows]
+            was_empty = not seen
+            seen.clear()
+            seen.update(rows)
+            return None if was_empty or not (changed or gone) else _event({"runs": changed, "gone": gone})
+
+        return look
+
+    def _look_at_run(self, run: RunDirectory) -> Callable[[], bytes | None]:
+        seen: Stamp | None = None
+        update = _newest_update(run)
+
+        def look() -> bytes | None:
+            nonlocal seen, update
+            stamp = stamp_of(run)
+            if stamp == seen:
+                return None
+            seen = stamp
+            with suppress(KeiseiError):
+                update, points = new_points(run, update)
+                state = run.status()
+                return _event(
+                    {
+                        "state": state.state.value,
+                        "detail": state.detail,
+                        "live": live_of(run),
+                        "points": points,
+                    }
+                )
+            return None
+
+        return look
+
+
+def _newest_update(run: RunDirectory) -> int:
+    with suppress(KeiseiError), RunDatabase(run.database, read_only=True) as database:
+        progress = database.progress()
+        return 0 if progress is None else progress.update
+    return 0
+
+
+async def _events(queue: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
+    while True:
+        try:
+            event = await asyncio.wait_for(queue.get(), _QUIET_SECONDS)
+        except TimeoutError:
+            event = b": still here\n\n"
+        if event is None:
+            return
+        yield event
+
+
+def _event(content: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(content, default=str).encode() + b"\n\n"
