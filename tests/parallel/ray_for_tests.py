@@ -47,7 +47,7 @@ def ray_manager(game: str = "tictactoe", **settings: Any) -> ParallelManager:
 
 
 def actor_processes() -> list[int]:
-    """Processes of actors in the cluster of these tests. They are children of its raylets, and those of this process."""
+    """Processes of actors in the cluster of these tests: children of its raylets, and so grandchildren of this one."""
     return [pid for raylet in children_of(os.getpid()) for pid in children_of(raylet) if _is_actor(pid)]
 
 
