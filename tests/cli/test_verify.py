@@ -61,7 +61,7 @@ def test_equal_digests_are_exit_code_0() -> None:
 def test_the_disturbed_run_says_what_happened_to_it() -> None:
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [*SMALL, "--kills", "3"])
     assert result.exit_code == 0, result.output
-    told = re.search(r"of which (\d+) were killed and 0 stopped, (\d+) of them just after", result.stdout)
+    told = re.search(r"(\d+) workers were killed and 0 stopped, (\d+) of them just after", result.stdout)
     assert told is not None, result.stdout
     assert int(told[1]) == 3 >= int(told[2])
 
@@ -73,9 +73,12 @@ def test_kills_and_json() -> None:
     assert report["same"] is True
     assert report["first_difference"] == {}
     disturbed = report["runs"][-1]
-    assert disturbed["backend"] == "disturbed"
+    assert disturbed["backend"] == "process, disturbed"
     assert disturbed["kills"] + disturbed["stops"] == 3 >= disturbed["heirs"]
-    assert [(run["backend"], run["workers"]) for run in report["runs"]] == [*RUNS, ("disturbed", "2")]
+    assert [(run["backend"], run["workers"]) for run in report["runs"]] == [
+        *RUNS,
+        ("process, disturbed", "2"),
+    ]
     assert {run["rounds"] for run in report["runs"]} == {disturbed["rounds"]}
 
 

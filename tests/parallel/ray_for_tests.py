@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from games_for_tests import is_running, manager_of
+from games_for_tests import children_of, is_running, manager_of
 
 import keisei
 from keisei.games.contract import Array, Step
@@ -47,16 +47,15 @@ def ray_manager(game: str = "tictactoe", **settings: Any) -> ParallelManager:
 
 
 def actor_processes() -> list[int]:
-    """Processes of actors on this machine."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = entry.read_bytes()
-        except OSError:
-            continue
-        if b"ray::PlayingActor" in command:
-            found.append(int(entry.parent.name))
-    return [pid for pid in found if is_running(pid)]
+    """Processes of actors in the cluster of these tests: children of its raylets, and so grandchildren of this one."""
+    return [pid for raylet in children_of(os.getpid()) for pid in children_of(raylet) if _is_actor(pid)]
+
+
+def _is_actor(pid: int) -> bool:
+    try:
+        return b"ray::PlayingActor" in Path(f"/proc/{pid}/cmdline").read_bytes() and is_running(pid)
+    except OSError:
+        return False
 
 
 def play_until(manager: ParallelManager, holds: Callable[[], bool], seconds: float = 90.0) -> bool:

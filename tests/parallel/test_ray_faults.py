@@ -87,7 +87,7 @@ def test_a_node_that_joins_later_is_used(
         node = cluster.add_node(**NODE)
         assert play_until(growing, lambda: states(growing) == ["running", "running"])
     with ray_manager(num_workers=3, tables=4) as waiting:
-        assert "1 workers wait for a place to run" in caplog.text
+        assert "workers that wait for a place to run: 1" in caplog.text
         assert states(waiting).count(WorkerState.RUNNING.value) == 2
         third = cluster.add_node(**NODE)
         assert play_until(waiting, lambda: states(waiting) == ["running"] * 3)

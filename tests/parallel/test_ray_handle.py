@@ -17,7 +17,8 @@ from keisei.parallel.backends.cluster import handle as handle_module
 from keisei.parallel.backends.cluster.actor import PlayingActor
 from keisei.parallel.backends.cluster.connection import import_ray
 from keisei.parallel.backends.cluster.greeting import Greeting
-from keisei.parallel.backends.cluster.handle import Late, RayHandle
+from keisei.parallel.backends.cluster.handle import RayHandle
+from keisei.parallel.backends.cluster.late import Late
 from keisei.parallel.backends.cluster.parcels import Briefing, Played
 from keisei.parallel.backends.cluster.supplies import Supplies
 from keisei.parallel.config import EnvConfig

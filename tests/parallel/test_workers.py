@@ -16,6 +16,7 @@ class FakeHandle:
     """A running worker that makes a step when the test says so."""
 
     steps = 0
+    is_queued = False
 
 
 class Clock:
@@ -179,3 +180,16 @@ def test_a_successor_has_nothing_to_forget() -> None:
     fail(worker)
     worker.started(FakeHandle())  # type: ignore[arg-type]
     assert worker.stale == []
+
+
+def test_a_worker_without_a_place_is_not_idle(clock: Clock) -> None:
+    """Its time counts from the moment it leaves the queue."""
+    worker, handle = Worker(0), FakeHandle()
+    handle.is_queued = True
+    worker.started(handle)  # type: ignore[arg-type]
+    clock.now += 1000
+    assert worker.is_queued
+    assert worker.idle_seconds() == 0
+    handle.is_queued = False
+    clock.now += 7
+    assert worker.idle_seconds() == 7

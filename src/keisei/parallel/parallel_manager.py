@@ -270,8 +270,9 @@ class ParallelManager:
         patience = max(self.config.timeout, START_SECONDS)
         deadline = time.monotonic() + patience
         while starting := [worker for worker in workers if worker.state is WorkerState.STARTING]:
-            if all(worker.is_queued for worker in starting) and self._places_are_taken():
-                logger.warning("%d workers wait for a place to run", len(starting))
+            is_late = time.monotonic() > deadline
+            if all(worker.is_queued for worker in starting) and self._can_go_on(is_late):
+                logger.warning("workers that wait for a place to run: %d", len(starting))
                 return
             self.supervisor.pump(POLL_SECONDS)
             broken = next((w for w in workers if w.failures or w.state is WorkerState.QUARANTINED), None)
@@ -279,12 +280,14 @@ class ParallelManager:
                 raise WorkerStartError(
                     f"worker {broken.number} could not be started: {broken.last_error}"
                 ) from WorkerTraceback.of(broken.last_traceback)
-            if time.monotonic() > deadline:
+            if is_late:
                 raise WorkerStartError(self._why_not_ready(starting, patience))
 
-    def _places_are_taken(self) -> bool:
+    def _can_go_on(self, is_late: bool) -> bool:
+        """Tells whether there are workers enough without those that wait for a place: all places are taken, or others
+        keep them from us."""
         playing = sum(worker.can_play for worker in self.workers)
-        return playing > 0 and playing >= self._parts.backend.places()
+        return playing > 0 and (is_late or playing >= self._parts.backend.places())
 
     def _why_not_ready(self, starting: list[Worker], patience: float) -> str:
         handle = starting[0].handle

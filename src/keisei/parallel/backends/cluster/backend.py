@@ -13,7 +13,8 @@ from keisei.machine.cores import usable_cores
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.cluster.actor import actor_class
 from keisei.parallel.backends.cluster.connection import Connection
-from keisei.parallel.backends.cluster.handle import Late, RayHandle
+from keisei.parallel.backends.cluster.handle import RayHandle
+from keisei.parallel.backends.cluster.late import Late
 from keisei.parallel.backends.cluster.nodes import alive_nodes, demand_of, demand_places, in_words, places
 from keisei.parallel.backends.cluster.parcels import Briefing
 from keisei.parallel.backends.cluster.supplies import Supplies

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -20,6 +20,7 @@ from keisei.machine.processes import is_stopped, is_there
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.cluster.actor import PULSE
 from keisei.parallel.backends.cluster.greeting import Greeting, machine_identity, version_conflict, versions
+from keisei.parallel.backends.cluster.late import Late
 from keisei.parallel.backends.cluster.parcels import Briefing, Played, Task
 from keisei.parallel.backends.cluster.supplies import Supplies
 from keisei.parallel.messages import (
@@ -64,24 +65,6 @@ class _Call:
     message: bytes
     forget: tuple[int, ...]
     ref: Any = None
-
-
-@dataclass
-class Late:
-    """Calls of actors that were given up. What still comes of them is a second delivery: others play these slabs."""
-
-    ray: Any
-    refs: list[Any] = field(default_factory=list)
-    repeated: int = 0
-
-    def look(self) -> None:
-        if not self.refs:
-            return
-        done, self.refs = self.ray.wait(self.refs, num_returns=len(self.refs), timeout=0)
-        for ref in done:
-            with suppress(self.ray.exceptions.RayError):
-                self.ray.get(ref)
-                self.repeated += 1
 
 
 class RayHandle:
