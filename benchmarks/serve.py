@@ -99,9 +99,11 @@ def _make_runs(root: Path, settings: Settings) -> None:
     from keisei.runs.rows import EvaluationRow
     from keisei.training.presets import load_preset
 
-    config = load_preset(settings.preset).config().resolved()
+    config = load_preset(settings.preset).config().resolved().model_dump(mode="json")
     for number in range(settings.runs):
-        run = RunDirectory.create(root, f"run-{number:03d}", config)
+        own = {"learner": {"learning_rate": 1e-5 * (number + 1)}, "run": {"seed": number}}
+        document = {**config, **{section: {**config[section], **own[section]} for section in own}}
+        run = RunDirectory.create(root, f"run-{number:03d}", document)
         updates = settings.updates if number == 0 else 20
         with RunDatabase(run.database) as database, database.batch():
             for update in range(1, updates + 1):

@@ -20,6 +20,7 @@ from keisei.runs.directory import RunDirectory
 from keisei.runs.live import Glimpse
 from keisei.runs.replays import GameReplay
 from keisei.runs.rows import LeagueMemberRow, LeagueResultRow
+from keisei.web.catalogue import Catalogue, flat_settings, flattened
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,28 @@ def test_a_run_that_is_trained_tells_its_speed(served: Served) -> None:
 def test_a_folder_without_runs_is_an_empty_list(tmp_path: Path) -> None:
     with serving(tmp_path / "not-yet") as dashboard:
         assert dashboard.get("/api/runs").json == {"runs": []}
+
+
+def test_settings_are_the_same_whether_read_in_sections_or_at_once(tmp_path: Path) -> None:
+    run = make_history(tmp_path)
+    text = (run.path / "config.yaml").read_text()
+    whole = dict(flattened(run.config()))
+    assert flat_settings(run) == whole
+    assert len(whole) > 50
+    (run.path / "config.yaml").write_text(f"{text}shared: &a {{x: 1}}\nagain: *a\n")
+    assert flat_settings(run) == whole | {"shared.x": "1", "again.x": "1"}
+    (run.path / "config.yaml").write_text("[")
+    assert flat_settings(run) == {}
+
+
+def test_what_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
+    run = make_history(tmp_path)
+    catalogue = Catalogue(tmp_path)
+    first = catalogue.runs()["run"]
+    assert catalogue.runs()["run"] is first
+    with RunDatabase(run.database) as database:
+        database.add_metrics(31, 3100, {"train/loss": 0.5})
+    assert catalogue.runs()["run"].summary.updates == 31
 
 
 def test_a_damaged_run_does_not_hide_the_others(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ STATE = "state.json"
 LOCK = "lock"
 _FOLDERS = ("checkpoints", "tensorboard", "games")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The same as ``yaml.safe_load``, ten times as fast where libyaml is there: a dashboard reads hundreds of files."""
 _EARLIER = re.compile(r"config\.(\d+)\.yaml")
 
@@ -145,7 +145,7 @@ class RunDirectory:
         """Reads the resolved configuration."""
         path = self.path / CONFIG
         try:
-            config = yaml.load(path.read_text(encoding="utf-8"), _SAFE_LOADER)
+            config = yaml.load(path.read_text(encoding="utf-8"), SAFE_LOADER)
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise RunError(
                 f"{path} cannot be read: {error}. Repair it by hand, or restore it from a copy"

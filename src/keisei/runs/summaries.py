@@ -38,14 +38,15 @@ class RunSummary:
     """Settings that changed on the way, and from which update on."""
 
 
-def summarise(run: RunDirectory) -> RunSummary:
-    """Reads each part of a run. If one cannot be read, the others are still shown."""
+def summarise(run: RunDirectory, game: str | None = None) -> RunSummary:
+    """Reads each part of a run. If one cannot be read, the others are still shown. Who knows the run's game already
+    tells it, since reading settings takes longest."""
     status = run.status()
     summary = RunSummary(
         run.name, str(run.path), status.state, detail=status.detail, last_seen=_time(status.since)
     )
     try:
-        summary = replace(summary, game=_game(run))
+        summary = replace(summary, game=game or _game(run))
     except KeiseiError as error:
         summary = replace(summary, state=RunState.UNREADABLE, detail=str(error))
     if not run.database.exists():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,6 +57,12 @@ class Dashboard:
         self._streams = Streams(self.catalogue, is_closing)
         self._files = read_files()
         self._thinkers = asyncio.Semaphore(_THINKERS)
+        # Hundreds of runs take a second to read; the first page need not wait for all of it.
+        threading.Thread(target=self._read_ahead, daemon=True).start()
+
+    def _read_ahead(self) -> None:
+        with suppress(KeiseiError, OSError):
+            self.catalogue.runs()
 
     def starlette(self) -> Starlette:
         pages = [Route(path, self._page(name)) for path, name in PAGES.items()]

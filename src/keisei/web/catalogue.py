@@ -7,16 +7,21 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from keisei.errors import KeiseiError, RunError
-from keisei.runs.directory import CONFIG, STATE, RunDirectory, RunState, check_run_name
+from keisei.runs.directory import CONFIG, SAFE_LOADER, STATE, RunDirectory, RunState, check_run_name
 from keisei.runs.live import LiveStatus, read_live
 from keisei.runs.summaries import RunSummary, find_runs, summarise
 
 __all__ = ["Catalogue", "ListedRun", "NotFoundError", "flat_settings", "stamp_of"]
 
+_SECTION = re.compile(r"^(?=\w)", re.MULTILINE)
+"""Where a section of ``config.yaml`` begins."""
 _CHECKPOINT = re.compile(r"update-\d{9,}(-\d+)?")
 Stamp = tuple[tuple[int, int], ...]
 
@@ -96,7 +101,8 @@ class Catalogue:
         known = self._known.get(name)
         if known is not None and known[0] == stamp and known[1].summary.state is not RunState.RUNNING:
             return known
-        return stamp, ListedRun(summarise(run), flat_settings(run), read_live(run))
+        settings = flat_settings(run)
+        return stamp, ListedRun(summarise(run, settings.get("env.game")), settings, read_live(run))
 
 
 def stamp_of(run: RunDirectory) -> Stamp:
@@ -110,15 +116,41 @@ def _stamp(path: Path) -> tuple[int, int]:
         found = path.stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    # A reader of a database leaves an empty log behind, which is no change.
+    return (found.st_mtime_ns, found.st_size) if found.st_size else (0, 0)
 
 
 def flat_settings(run: RunDirectory) -> dict[str, str]:
-    """Gives the settings of a run as texts; empty if they cannot be read."""
+    """Gives the settings of a run as texts; empty if they cannot be read.
+
+    Runs are often alike but for a few settings, and YAML takes longest of all. So each section is read on its own, and
+    one that was read before is remembered.
+    """
+    try:
+        text = (run.path / CONFIG).read_text(encoding="utf-8")
+        found: dict[str, str] = {}
+        for section in _SECTION.split(text):
+            found |= _flat_section(section)
+    except (OSError, UnicodeDecodeError, RunError):
+        return {}
+    except yaml.YAMLError:  # sections that refer to each other, or a damaged file
+        return _flat_document(run)
+    return found
+
+
+def _flat_document(run: RunDirectory) -> dict[str, str]:
     try:
         return dict(flattened(run.config()))
     except KeiseiError:
         return {}
+
+
+@lru_cache(maxsize=4096)
+def _flat_section(text: str) -> dict[str, str]:
+    found = yaml.load(text, SAFE_LOADER)
+    if not isinstance(found, dict | None):
+        raise RunError("settings are a table")
+    return dict(flattened(found or {}))
 
 
 def flattened(settings: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:

@@ -80,10 +80,9 @@ class Line:
     def play(self, actions: Sequence[int]) -> None:
         """Plays one step: one action, or those of all seats that act at once."""
         here = self.moments[-1]
-        wrong = not self.game.legal()[
-            np.arange(len(actions)), _checked(actions, self.game.spec.num_actions)
-        ].all()
-        if wrong or len(actions) != len(self.game.rows()):
+        chosen = _checked(actions, self.game.spec.num_actions)
+        are_legal = self.game.legal()[np.arange(len(chosen)), chosen].all()
+        if not are_legal or len(chosen) != len(self.game.rows()):
             raise GameError(f"action {actions[0]} is not legal after {len(self.actions)} actions")
         self.choices += self.face.choices(here.packed, here.seat, actions[:1])
         step = self.game.step(np.array(actions, np.int32))
@@ -115,7 +114,6 @@ class Line:
             "plies": len(self.moments) - 1,
             "moves": [choice.name for choice in self.choices],
             "text": self.face.text(here.packed, here.seat),
-            "last": [] if last is None else list(last.places),
             "over": over,
             "result": self.result() if over else None,
             "value": judged.value,

@@ -15,7 +15,7 @@ from typing import Any
 
 from keisei.errors import KeiseiError
 from keisei.runs.database import RunDatabase
-from keisei.runs.directory import RunDirectory
+from keisei.runs.directory import RunDirectory, RunStatus
 from keisei.web.catalogue import Catalogue, Stamp, stamp_of
 from keisei.web.details import live_of, new_points
 
@@ -61,15 +61,15 @@ class Streams:
         """Gives the events of a run, or of the list of runs if the name is empty."""
         if self.count >= MOST_STREAMS:
             raise TooManyError(f"{MOST_STREAMS} pages watch already; close some of them")
-        look = self._look_at_list() if not run else self._look_at_run(self._catalogue.run(run))
-        self.count += 1
-        return self._listen(run, look)
+        return self._listen(run, self._catalogue.run(run) if run else None)
 
-    async def _listen(self, name: str, look: Callable[[], bytes | None]) -> AsyncIterator[bytes]:
+    async def _listen(self, name: str, run: RunDirectory | None) -> AsyncIterator[bytes]:
+        self.count += 1
         channel = self._channels.setdefault(name, _Channel())
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
         channel.listeners.add(queue)
         if channel.task is None:
+            look = self._look_at_list() if run is None else self._look_at_run(run)
             channel.task = asyncio.create_task(self._watch(channel, look))
         try:
             yield b": hello\n\n"
@@ -85,9 +85,10 @@ class Streams:
     async def _watch(self, channel: _Channel, look: Callable[[], bytes | None]) -> None:
         """Looks again and again, and tells all who listen."""
         while not self._is_closing():
-            event = await asyncio.to_thread(look)
-            if event is not None:
-                channel.tell(event)
+            with suppress(KeiseiError, OSError):  # what cannot be read now may be read later
+                event = await asyncio.to_thread(look)
+                if event is not None:
+                    channel.tell(event)
             for _ in range(4):
                 if not self._is_closing():
                     await asyncio.sleep(LOOK_SECONDS / 4)
@@ -108,27 +109,18 @@ class Streams:
         return look
 
     def _look_at_run(self, run: RunDirectory) -> Callable[[], bytes | None]:
-        seen: Stamp | None = None
+        seen: tuple[Stamp, RunStatus] | None = None
         update = _newest_update(run)
 
         def look() -> bytes | None:
             nonlocal seen, update
-            stamp = stamp_of(run)
-            if stamp == seen:
+            now = stamp_of(run), run.status()  # a trainer that was killed has changed no file
+            if now == seen:
                 return None
-            seen = stamp
-            with suppress(KeiseiError):
-                update, points = new_points(run, update)
-                state = run.status()
-                return _event(
-                    {
-                        "state": state.state.value,
-                        "detail": state.detail,
-                        "live": live_of(run),
-                        "points": points,
-                    }
-                )
-            return None
+            update, points = new_points(run, update)
+            seen, status = now, now[1]
+            told = {"state": status.state.value, "detail": status.detail}
+            return _event({**told, "live": live_of(run), "points": points})
 
         return look
 
