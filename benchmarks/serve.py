@@ -54,6 +54,29 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """One training."""
+
+    speed: float
+    """Transitions per second."""
+    server_share: float = 0.0
+    """Share of a core that the server used."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server in a process of its own."""
+
+    port: int
+    process_id: int
+
+    def processor_seconds(self) -> float:
+        """Gives the time of the processor that it has used."""
+        fields = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
 class ServeReport:
     machine: str
     runs: int
@@ -67,6 +90,8 @@ class ServeReport:
     """The same, with clients on the stream."""
     ratio: float
     """Median over pairs of turns."""
+    server_share: float
+    """Share of a core that the server used while clients were on the stream."""
 
 
 def run(settings: Settings, *, as_json: bool, console: Console) -> None:
@@ -83,9 +108,10 @@ def run(settings: Settings, *, as_json: bool, console: Console) -> None:
         settings.updates,
         seconds,
         settings.clients,
-        statistics.median(alone for alone, _ in pairs),
-        statistics.median(watched for _, watched in pairs),
-        statistics.median(watched / alone for alone, watched in pairs),
+        statistics.median(alone.speed for alone, _ in pairs),
+        statistics.median(watched.speed for _, watched in pairs),
+        statistics.median(watched.speed / alone.speed for alone, watched in pairs),
+        statistics.median(watched.server_share for _, watched in pairs),
     )
     if as_json:
         console.print_json(json.dumps(asdict(report)))
@@ -128,17 +154,17 @@ def _pages(root: Path, rounds: int) -> dict[str, float]:
     }
     times: dict[str, list[float]] = {name: [] for name in asked}
     for _ in range(rounds):
-        with _server(root) as port:
+        with _server(root) as server:
             for name, paths in asked.items():
                 began = time.perf_counter()
                 for path in paths:
-                    _get(port, path)
+                    _get(server.port, path)
                 times[name].append(time.perf_counter() - began)
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
 @contextmanager
-def _server(root: Path) -> Iterator[int]:
+def _server(root: Path) -> Iterator[Running]:
     process = subprocess.Popen(
         [*PROGRAM, "serve", str(root), "--port", "0"],
         stdout=subprocess.PIPE,
@@ -150,7 +176,7 @@ def _server(root: Path) -> Iterator[int]:
         port = int(process.stdout.readline().rstrip().rstrip("/").rpartition(":")[2])
         while not _answers(port):
             time.sleep(0.01)
-        yield port
+        yield Running(port, process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -181,28 +207,33 @@ def _get(port: int, path: str) -> bytes:
         connection.close()
 
 
-def _pair(folder: Path, settings: Settings, number: int) -> tuple[float, float]:
+def _pair(folder: Path, settings: Settings, number: int) -> tuple[Turn, Turn]:
     """Trains alone and with clients; every second time the other way round."""
     names = ("alone", "watched") if number % 2 == 0 else ("watched", "alone")
-    speeds = {name: _trained(folder / f"{name}-{number}", settings, name == "watched") for name in names}
-    return speeds["alone"], speeds["watched"]
+    turns = {name: _trained(folder / f"{name}-{number}", settings, name == "watched") for name in names}
+    return turns["alone"], turns["watched"]
 
 
-def _trained(root: Path, settings: Settings, watched: bool) -> float:
-    command = [
-        *PROGRAM, "train", settings.preset, "--steps", str(settings.steps), "--root", str(root), "--quiet",
-        "--set", "evaluation.opponents=[]",
-    ]  # fmt: skip
-    process = subprocess.Popen(command)
-    if watched:
-        run = root / settings.preset
-        while not (run / "live.json").exists() and process.poll() is None:
+def _trained(root: Path, settings: Settings, watched: bool) -> Turn:
+    """Trains a run. The server is up before, so that its start costs the training nothing."""
+    root.mkdir()
+    if not watched:
+        _training(root, settings).wait()
+        return Turn(_speed(root / settings.preset))
+    with _server(root) as server:
+        process = _training(root, settings)
+        while not (root / settings.preset / "live.json").exists() and process.poll() is None:
             time.sleep(0.05)
-        with _server(root) as port, _listening(port, settings):
+        used, began = server.processor_seconds(), time.monotonic()
+        with _listening(server.port, settings):
             process.wait()
-    else:
-        process.wait()
-    return _speed(root / settings.preset)
+        share = (server.processor_seconds() - used) / (time.monotonic() - began)
+    return Turn(_speed(root / settings.preset), share)
+
+
+def _training(root: Path, settings: Settings) -> subprocess.Popen[bytes]:
+    options = ["--steps", str(settings.steps), "--root", str(root), "--set", "evaluation.opponents=[]"]
+    return subprocess.Popen([*PROGRAM, "train", settings.preset, *options, "--quiet"])
 
 
 @contextmanager
@@ -243,7 +274,7 @@ def _print(report: ServeReport, console: Console) -> None:
     console.print(table)
     console.print(
         f"training alone {report.alone:,.0f} transitions/s, with {report.clients} clients on the stream "
-        f"{report.watched:,.0f}; ratio {report.ratio:.2f}"
+        f"{report.watched:,.0f}; ratio {report.ratio:.2f}; the server used {report.server_share:.1%} of a core"
     )
 
 
