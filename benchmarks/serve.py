@@ -165,21 +165,20 @@ def _pages(root: Path, rounds: int) -> dict[str, float]:
 
 @contextmanager
 def _server(root: Path) -> Iterator[Running]:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*PROGRAM, "serve", str(root), "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
         env=_plain_environment(),
-    )
-    assert process.stdout is not None
-    try:
-        port = int(process.stdout.readline().rstrip().rstrip("/").rpartition(":")[2])
-        while not _answers(port):
-            time.sleep(0.01)
-        yield Running(port, process.pid)
-    finally:
-        process.terminate()
-        process.wait()
+    ) as process:
+        assert process.stdout is not None
+        try:
+            port = int(process.stdout.readline().rstrip().rstrip("/").rpartition(":")[2])
+            while not _answers(port):
+                time.sleep(0.01)
+            yield Running(port, process.pid)
+        finally:
+            process.terminate()
 
 
 def _plain_environment() -> dict[str, str]:
