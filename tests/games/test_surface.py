@@ -26,6 +26,7 @@ def test_the_public_names_are_these() -> None:
         "register_game",
         "registered_games",
         "train",
+        "train_dqn",
     ]
     assert all(hasattr(keisei, name) for name in keisei.__all__)
 
