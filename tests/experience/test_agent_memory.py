@@ -110,6 +110,14 @@ def test_steps_add_up_until_they_are_handed_out() -> None:
     assert own.due() == own.view().steps() == 0
 
 
+def test_a_fixed_number_of_steps_is_due_once_for_a_collection() -> None:
+    fixed, by_ratio = memory(learning_steps=2), memory(learning_steps="ratio", sample_to_insert_ratio=8.0)
+    for own in (fixed, by_ratio):
+        own.take([marked(0), marked(1)])
+    assert fixed.due() == 2
+    assert by_ratio.due() == len(by_ratio), "samples of 8 rows, each row drawn 8 times"
+
+
 def test_a_restored_memory_draws_the_same() -> None:
     own, other = memory(save_replay=True), memory(save_replay=True)
     for sequence in range(6):

@@ -96,9 +96,17 @@ def test_agents_learn_while_epochs_go_on(algorithm: str) -> None:
     assert {*threading.enumerate()} <= threads
 
 
-def test_several_workers_play_the_worlds() -> None:
-    result = environment(num_workers=2, use_threads=True).run_experiment_parallel()
-    assert result.epochs == 8
+def test_the_number_of_workers_changes_no_result() -> None:
+    one, two = environment(num_workers=1, use_threads=True), environment(num_workers=2, use_threads=True)
+    assert one.run_experiment_parallel().returns == two.run_experiment_parallel().returns
+    assert all(map(torch.equal, weights(one), weights(two)))
+
+
+@pytest.mark.parametrize(("worlds", "tables"), [(1, 1), (5, 1), (6, 3), (16, 4)])
+def test_worlds_are_divided_into_equal_tables(worlds: int, tables: int) -> None:
+    config = {"experiment": {"worlds": worlds, "max_turns": 3}, "model": MODEL, "world": WORLD}
+    parallel = ParallelEnvironment("treasurehunt", config).settings.parallel
+    assert (parallel.tables, parallel.games) == (tables, worlds // tables)
 
 
 @pytest.mark.parametrize("algorithm", ["dqn", "ppo"])

@@ -50,6 +50,7 @@ class AgentMemory:
         the learner's samples. ``seed`` keys those that are drawn ahead."""
         self.agent = agent
         self._batch_size, self._seed = batch_size, seed
+        self._steps_are_fixed = isinstance(settings.learning_steps, int)
         own = shape_of_agent(shape)
         self._replay = ReplayBuffer(
             spec_of_agent(spec), own, settings, discount, batch_size=batch_size, tables=tables
@@ -76,9 +77,12 @@ class AgentMemory:
         """Copies what the agent has decided. Gradient steps that are due add up until ``view`` hands them out."""
         self._writes += 1
         try:
+            due = 0
             for item in collected:
                 self._replay.take([copy_of_agent(item, self.agent, self._next_slab())])
-                self._owed += self._replay.due()
+                # A fixed number of steps is due once for all slabs of a collection.
+                due = self._replay.due() + (0 if self._steps_are_fixed else due)
+            self._owed += due
         finally:
             self._writes += 1
 

@@ -36,6 +36,10 @@ from keisei.training.wiring import build_manager, choose_device
 __all__ = ["AgentModel", "Experiment", "ParallelEnvironment", "WorldAgent"]
 
 
+MOST_TABLES = 4
+"""Tables are played by several workers at a time. Fewer tables with more worlds make larger batches for networks."""
+
+
 class ParallelSection(Settings):
     """What runs at the same time."""
 
@@ -216,15 +220,11 @@ def _train_config(game: str, own: EnvironmentConfig) -> TrainConfig:
         raise ConfigError("world.max_turns: the turns of an epoch are experiment.max_turns; write them there")
     turns = {"max_turns": experiment.max_turns} if takes_option(game, "max_turns") else {}
     asynchronous = parallel.enabled and parallel.async_learning
-    workers = parallel.num_workers or 1
-    network = {
-        name: value
-        for name, value in model.model_dump(exclude_unset=True).items()
-        if name in ModelConfig.model_fields
-    }
+    workers, tables = parallel.num_workers or 1, _tables(experiment.worlds)
+    given = model.model_dump(exclude_unset=True)
     settings = {
         "env": {"game": game, "options": {**turns, **own.world}, "discount": model.discount},
-        "model": network,
+        "model": {name: value for name, value in given.items() if name in ModelConfig.model_fields},
         "learner": {
             "regime": "independent",
             "algorithm": model.algorithm,
@@ -246,18 +246,24 @@ def _train_config(game: str, own: EnvironmentConfig) -> TrainConfig:
             },
         },
         "parallel": {
-            "tables": 1 if workers == 1 else min(workers, experiment.worlds),
-            "games": experiment.worlds if workers == 1 else -(-experiment.worlds // workers),
+            "tables": tables,
+            "games": experiment.worlds // tables,
             "horizon": experiment.max_turns,
             "mode": "async" if asynchronous else "sync",
             "backend": "inline" if workers == 1 else "thread" if parallel.use_threads else "process",
-            "num_workers": min(workers, experiment.worlds),
+            "num_workers": min(workers, tables),
         },
         "evaluation": {"opponents": []},
         "run": {"seed": experiment.seed, "device": "cpu"}
         | ({"learner_threads": workers} if parallel.num_workers else {}),
     }
     return parse_settings(TrainConfig, settings, f"ParallelEnvironment({game!r})").resolved().placed()
+
+
+def _tables(worlds: int) -> int:
+    """Gives into how many equal tables the worlds are divided. It does not depend on the workers that play them, so the
+    results do not either."""
+    return max(tables for tables in range(1, MOST_TABLES + 1) if worlds % tables == 0)
 
 
 def _training(parallel: ParallelSection) -> str:
