@@ -73,14 +73,12 @@ def references() -> int:
 
 
 class SlowForOne:
-    """Tic-tac-toe that is slow for the first process that plays it. A step takes ``step_seconds``, or waits until the
-    file ``marker`` with the ending ``.over`` is there."""
+    """Tic-tac-toe that is slow for the first process that plays it: its steps wait until the file ``marker`` with the
+    ending ``.over`` is there."""
 
-    def __init__(
-        self, *, batch: int, seed: int, first_game: int, marker: str, step_seconds: float = 0.0
-    ) -> None:
+    def __init__(self, *, batch: int, seed: int, first_game: int, marker: str) -> None:
         self._inner = keisei.make_game("tictactoe", batch=batch, seed=seed, first_game=first_game)
-        self._marker, self._step_seconds = marker, step_seconds
+        self._marker = marker
         self._slow: bool | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -89,9 +87,7 @@ class SlowForOne:
     def step(self, actions: Array) -> Step:
         if self._slow is None:
             self._slow = self._is_mine()
-        if self._slow and self._step_seconds:
-            time.sleep(self._step_seconds)
-        while self._slow and not self._step_seconds and not Path(self._marker + ".over").exists():
+        while self._slow and not Path(self._marker + ".over").exists():
             time.sleep(0.01)
         return self._inner.step(actions)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -96,10 +97,19 @@ def test_a_node_that_joins_later_is_used(
 
 
 def test_a_slow_node_holds_up_its_last_table_only(cluster: Any, node: Any, tmp_path: Path) -> None:
-    options = {"marker": str(tmp_path / "slow"), "step_seconds": 0.1}
-    with ray_manager(SLOW_FOR_ONE, options=options, tables=6) as manager:
-        manager.collect_experiences()
+    """The slow one goes on when the other one has played all other tables."""
+    marker = tmp_path / "slow"
+    options, patience = {"marker": str(marker)}, {"timeout": 200.0, "hang_timeout": 200.0}
+    with ray_manager(SLOW_FOR_ONE, options=options, tables=6, **patience) as manager:
+
+        def release() -> None:
+            until(lambda: sum(worker.totals.slabs for worker in manager.workers) == 5, 200)
+            marker.with_suffix(".over").touch()
+
+        releasing = Thread(target=release)
+        releasing.start()
         played = [item.record.worker for item in manager.collect_experiences()]
+        releasing.join()
     assert sorted(played.count(worker) for worker in (0, 1)) == [1, 5]
 
 

@@ -209,6 +209,8 @@ def _ray_errors(address: str) -> Iterator[None]:
 def _advice(text: str, address: str) -> str:
     if "Version mismatch" in text:
         return f"the cluster at {address} has other versions; install the same Python and Ray everywhere"
+    if address == LOCAL:
+        return "Ray could not be started on this machine; its logs are below /tmp/ray/session_latest"
     return (
         f"the Ray cluster at {address} does not let this process in. If it has a token, copy ~/.ray/auth_token from "
         f"its head node (chmod 600); if it has none, set RAY_AUTH_MODE=disabled"
