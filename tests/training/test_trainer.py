@@ -44,7 +44,8 @@ from keisei.training.trainer import Trainer, TrainResult
 BY_DQN = {
     "train/q_mean", "train/td_error", "rollout/exploration_rate", "rollout/replayed", "rollout/late_priorities",
 }  # fmt: skip
-BY_PPO = {name for name in TAGS if not name.startswith("league/")} - BY_DQN
+BY_AGENTS = {"rollout/return"}
+BY_PPO = {name for name in TAGS if not name.startswith("league/")} - BY_DQN - BY_AGENTS
 """The numbers of a run that learns by PPO, without a league."""
 STABLE_BASELINES = {
     "rollout/ep_len_mean", "rollout/ep_rew_mean", "train/loss", "train/policy_gradient_loss", "train/value_loss",
