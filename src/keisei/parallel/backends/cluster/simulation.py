@@ -27,7 +27,8 @@ GAIN = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What the model knows. The defaults were measured by ``keisei bench ray`` with the preset shogi-quickstart."""
+    """What the model knows. The defaults are those of the preset shogi-quickstart on a 2-core AMD EPYC: what travels and
+    what it costs the driver by ``keisei bench ray``, playing and learning by ``keisei bench training``."""
 
     nodes: int = 1
     cores: int = 4
@@ -35,7 +36,7 @@ class Assumptions:
     tables: int = 0
     """Tables of the run; 0 takes two for each worker."""
     slab_transitions: int = 4096
-    slab_seconds: float = 0.4
+    slab_seconds: float = 0.26
     """How long a worker plays one slab."""
     spread: float = 0.1
     """How much that varies, as a share: slabs take between 1 - spread and 1 + spread of it."""
@@ -50,7 +51,7 @@ class Assumptions:
     link: float = 1.25e9
     """Bytes per second of the learner's network link. 1.25e9 are 10 Gbit/s."""
     weights_bytes: int = 50_000
-    learn_seconds: float = 2e-5
+    learn_seconds: float = 5.3e-5
     """How long the learner takes for each transition, on all its cores. See ``GPU_LEARN_SECONDS``."""
     mode: Literal["sync", "async"] = "sync"
     in_flight: int = 2
