@@ -21,8 +21,8 @@ from benchmarks.measure import machine, widen
 from keisei.errors import KeiseiError
 from keisei.training.events import Update
 from keisei.training.presets import load_preset, preset_names
-from keisei.training.profiling import placed, profile
 from keisei.training.settings import TrainConfig
+from keisei.training.studies.profiling import placed, profile
 
 PRESETS = ("ludo-dqn", "connect-four-dqn")
 CONTENDERS = ("serial", "parallel", "asynchronous")

@@ -23,8 +23,8 @@ from benchmarks.measure import machine, widen
 from keisei.errors import KeiseiError
 from keisei.machine.cores import usable_cores
 from keisei.training.presets import load_preset, preset_names
-from keisei.training.profiling import Mode, Profile, placed, profile
 from keisei.training.settings import TrainConfig
+from keisei.training.studies.profiling import Mode, Profile, placed, profile
 
 WORKERS = 2
 PRESETS = ("shogi-quickstart", "connect-four-ppo")

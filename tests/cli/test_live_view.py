@@ -20,10 +20,10 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from keisei.cli.live_view import LiveView, TrainingPicture, make_view, render_still, sparkline
-from keisei.cli.plain_view import PlainView
-from keisei.cli.run_history import KEPT, RunHistory
-from keisei.cli.wording import clock, one_line
+from keisei.cli.views.live_view import LiveView, TrainingPicture, make_view, render_still, sparkline
+from keisei.cli.views.plain_view import PlainView
+from keisei.cli.views.run_history import KEPT, RunHistory
+from keisei.cli.views.wording import clock, one_line
 from keisei.learners.contract import Report
 from keisei.runs import metric_names as tags
 from keisei.runs.rows import EvaluationRow

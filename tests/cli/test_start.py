@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from keisei.cli import waiting
 from keisei.cli.main import COMMANDS, _imported, app
+from keisei.cli.views import waiting
 from keisei.runs.directory import RunDirectory
 from keisei.training.presets import load_preset
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from keisei.cli.main import app
 from keisei.interfaces.animations import animated_gif, animated_svg
 from keisei.training.api import train
-from keisei.training.schelling import diagram
+from keisei.training.studies.schelling import diagram
 
 SMALL = (
     "env.options={agents: 2, max_turns: 6, vision: 1}",

@@ -17,7 +17,7 @@ from keisei.games.shogi import Board, Color, Outcome, Termination
 from keisei.games.single import SingleGame
 from keisei.native import core, load_core, usable_builds
 from keisei.policies import NeuralPolicy, SearchPlayer, Situation, build_network, build_policy
-from keisei.policies.search_player import TreeSearch
+from keisei.policies.players.search_player import TreeSearch
 
 Material: TypeAlias = Callable[[Board], int]
 

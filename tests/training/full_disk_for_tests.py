@@ -18,7 +18,7 @@ from training_for_tests import TINY, checkpoints
 from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
-from keisei.cli.plain_view import PlainView
+from keisei.cli.views.plain_view import PlainView
 from keisei.runs.directory import RunDirectory
 from keisei.training.events import Update
 

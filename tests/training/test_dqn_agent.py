@@ -15,7 +15,7 @@ from keisei.experience.replay import ReplayBuffer
 from keisei.games import make_game
 from keisei.parallel import ParallelManager
 from keisei.policies.contract import Situation
-from keisei.policies.inference_policy import InferencePolicy
+from keisei.policies.players.inference_policy import InferencePolicy
 from keisei.runs.state_tensors import weights_digest
 from keisei.training import dqn_agent
 from keisei.training.dqn_agent import DQNAgent, train_dqn

@@ -17,8 +17,8 @@ from keisei import train_dqn
 from keisei.cli.main import app
 from keisei.parallel import ParallelManager
 from keisei.policies.behaviour import Behaviour
-from keisei.policies.inference_policy import InferencePolicy
 from keisei.policies.networks import ModelConfig
+from keisei.policies.players.inference_policy import InferencePolicy
 from keisei.training.dqn_agent import DQNAgent
 from keisei.training.regimes.learner_settings import PoolSettings
 from keisei.training.settings import TrainConfig

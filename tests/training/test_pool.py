@@ -22,11 +22,11 @@ from keisei.training.callbacks import Callback
 from keisei.training.events import Counters, Update
 from keisei.training.interruption import Interruption
 from keisei.training.players import load_player
-from keisei.training.profiling import profile
 from keisei.training.regimes.learner_settings import PoolSettings, SelfPlaySettings
 from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.regimes.pool import pool
 from keisei.training.settings import TrainConfig
+from keisei.training.studies.profiling import profile
 from keisei.training.wiring import connect
 
 POOL = (

@@ -13,8 +13,8 @@ from keisei.errors import ConfigError
 from keisei.parallel.timeline import TimelineEvent
 from keisei.training.api import train
 from keisei.training.events import Update
-from keisei.training.profiling import Profile, placed, profile
 from keisei.training.settings import TrainConfig
+from keisei.training.studies.profiling import Profile, placed, profile
 
 UPDATES, MINIBATCHES, EPOCHS = 3, 4, 2
 STEP = ("unpacking", "forward", "losses", "backward", "stepping")

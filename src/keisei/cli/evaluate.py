@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keisei.cli.match_report import (
+from keisei.cli.views.match_report import (
     bar_of,
     games_progress,
     matches_as_json,

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keisei.cli.plot import find_directory
-from keisei.cli.wording import counted, one_line, percent
+from keisei.cli.views.wording import counted, one_line, percent
 from keisei.errors import RunError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from keisei.cli.waiting import torch_announced
+from keisei.cli.views.waiting import torch_announced
 from keisei.errors import KeiseiError
 
 __all__ = ["app"]

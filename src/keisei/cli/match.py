@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keisei.cli.evaluate import Json, OpeningPlies, RecordForm, Records, Root, Seed, Temperature, need_players
-from keisei.cli.match_report import (
+from keisei.cli.views.match_report import (
     bar_of,
     games_progress,
     matches_as_json,

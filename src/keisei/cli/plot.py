@@ -13,7 +13,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from keisei.cli.wording import duration, one_line
+from keisei.cli.views.wording import duration, one_line
 from keisei.errors import ConfigError, KeiseiError, RunError
 from keisei.games.options import did_you_mean
 from keisei.interfaces.charts import COLOURS, Heading, Panel, Picture, Point, Series, x_ticks

@@ -17,8 +17,8 @@ from rich.table import Table
 from keisei.errors import KeiseiError
 
 if TYPE_CHECKING:
-    from keisei.training.profiling import Profile
     from keisei.training.settings import TrainConfig
+    from keisei.training.studies.profiling import Profile
 
 UPDATES = 4
 """Updates without ``--steps``. The first ones are slower, and a few more reduce their influence."""
@@ -50,7 +50,7 @@ def profile(
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Show where the time of training goes: collecting, preparing, learning, publishing weights."""
-    from keisei.training import profiling
+    from keisei.training.studies import profiling
 
     if trace is not None and not trace.resolve().parent.is_dir():
         raise KeiseiError(f"--trace {trace}: there is no folder {trace.resolve().parent}; make it first")

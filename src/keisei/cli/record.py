@@ -23,7 +23,7 @@ def record(
 ) -> None:
     """Draw an episode of a world that a run's agents play, as GIF or SVG."""
     from keisei.interfaces.animations import animated_gif, animated_svg
-    from keisei.training.episodes import episode_frames
+    from keisei.training.studies.episodes import episode_frames
 
     if out.suffix not in (".gif", ".svg"):
         raise ConfigError(f"--out {out}: an animation is NAME.gif or NAME.svg")

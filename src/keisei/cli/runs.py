@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from keisei.cli.wording import duration, one_line
+from keisei.cli.views.wording import duration, one_line
 from keisei.errors import RunError
 from keisei.runs.directory import RunState
 from keisei.runs.summaries import RunSummary, find_runs, summarise

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from keisei.training.schelling import Choice, Diagram
+    from keisei.training.studies.schelling import Choice, Diagram
 
 _WIDTH = 30
 
@@ -27,7 +27,7 @@ def schelling(
     root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
 ) -> None:
     """Show what cooperating and defecting earns in a world, by the number of others who cooperate."""
-    from keisei.training.schelling import schelling_diagram
+    from keisei.training.studies.schelling import schelling_diagram
 
     found = schelling_diagram(run, root=root, games=games, seed=seed)
     console = Console(highlight=False)

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from keisei.cli.wording import counted
+from keisei.cli.views.wording import counted
 from keisei.parallel.backends.cluster.simulation import (
     GPU_LEARN_SECONDS,
     Assumptions,

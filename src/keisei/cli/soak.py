@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from keisei.cli.quiet import quiet_workers
+from keisei.cli.views.quiet import quiet_workers
 from keisei.games.registry import DEFAULT_GAME
 
 if TYPE_CHECKING:

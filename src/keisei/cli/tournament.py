@@ -23,7 +23,7 @@ from keisei.cli.evaluate import (
     Temperature,
     need_players,
 )
-from keisei.cli.match_report import games_progress
+from keisei.cli.views.match_report import games_progress
 from keisei.errors import ConfigError, RunLockedError
 
 if TYPE_CHECKING:

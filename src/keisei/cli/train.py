@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from keisei.cli.waiting import be_silent
+from keisei.cli.views.waiting import be_silent
 from keisei.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def train(
 
 
 def _train(plan: Plan, console: Console, plain: bool | None, quiet: bool) -> TrainResult:
-    from keisei.cli.live_view import make_view
+    from keisei.cli.views.live_view import make_view
     from keisei.training.interruption import Interruption
 
     with make_view(console, plain=plain, quiet=quiet) as view:

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from keisei.cli.quiet import quiet_workers
+from keisei.cli.views.quiet import quiet_workers
 from keisei.errors import ConfigError
 from keisei.games.registry import DEFAULT_GAME
 from keisei.parallel.backends.registry import known_backends, runs_elsewhere

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keisei.policies.contract import Decision, Policy, Situation
-    from keisei.policies.greedy_player import GreedyPlayer
-    from keisei.policies.heuristic_player import HeuristicPlayer
     from keisei.policies.model_config import ModelConfig
     from keisei.policies.networks import MLP, ActorCritic, ResidualNet, build_network
     from keisei.policies.neural import NeuralPolicy
-    from keisei.policies.random_policy import RandomPolicy
+    from keisei.policies.players.greedy_player import GreedyPlayer
+    from keisei.policies.players.heuristic_player import HeuristicPlayer
+    from keisei.policies.players.random_policy import RandomPolicy
+    from keisei.policies.players.search_player import SearchPlayer
     from keisei.policies.registry import build_policy, named_player, seated_policies
     from keisei.policies.sampling import greedy, masked_log_softmax, sample
-    from keisei.policies.search_player import SearchPlayer
     from keisei.policies.seating import Lineup, OpponentConfig, PolicyConfig, Seating, play
 
 __all__ = [
@@ -48,15 +48,15 @@ __all__ = [
 
 _HOMES = {
     "contract": ("Decision", "Policy", "Situation"),
-    "greedy_player": ("GreedyPlayer",),
-    "heuristic_player": ("HeuristicPlayer",),
+    "players.greedy_player": ("GreedyPlayer",),
+    "players.heuristic_player": ("HeuristicPlayer",),
     "model_config": ("ModelConfig",),
     "networks": ("MLP", "ActorCritic", "ResidualNet", "build_network"),
     "neural": ("NeuralPolicy",),
-    "random_policy": ("RandomPolicy",),
+    "players.random_policy": ("RandomPolicy",),
     "registry": ("build_policy", "named_player", "seated_policies"),
     "sampling": ("greedy", "masked_log_softmax", "sample"),
-    "search_player": ("SearchPlayer",),
+    "players.search_player": ("SearchPlayer",),
     "seating": ("Lineup", "OpponentConfig", "PolicyConfig", "Seating", "play"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

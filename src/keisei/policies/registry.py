@@ -11,13 +11,13 @@ from keisei.games.contract import Game, GameSpec
 from keisei.games.options import did_you_mean
 from keisei.native import core
 from keisei.policies.contract import Policy
-from keisei.policies.greedy_player import GreedyPlayer
-from keisei.policies.heuristic_player import HeuristicPlayer, need_heuristic
-from keisei.policies.lookahead import need_look_ahead, need_turns
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
-from keisei.policies.random_policy import RandomPolicy
-from keisei.policies.search_player import SearchPlayer
+from keisei.policies.players.greedy_player import GreedyPlayer
+from keisei.policies.players.heuristic_player import HeuristicPlayer, need_heuristic
+from keisei.policies.players.lookahead import need_look_ahead, need_turns
+from keisei.policies.players.random_policy import RandomPolicy
+from keisei.policies.players.search_player import SearchPlayer
 from keisei.policies.seating import CHANCE, PolicyConfig, Seating
 
 __all__ = ["PLAYERS", "build_policy", "check_player", "named_player", "players_of", "seated_policies"]

@@ -24,7 +24,7 @@ from keisei.games.contract import FloatArray
 from keisei.learners.contract import Report
 from keisei.machine.cores import usable_cores
 from keisei.parallel.deliveries import copy_slab
-from keisei.policies.inference_policy import InferencePolicy, load_weights
+from keisei.policies.players.inference_policy import InferencePolicy, load_weights
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint, State, save_checkpoint
 from keisei.runs.directory import RunDirectory, config_digest

@@ -23,7 +23,7 @@ from keisei.interfaces.usi.engine import Mind, Study, Task
 from keisei.interfaces.usi.protocol import Insight, Line
 from keisei.native import core
 from keisei.policies.contract import Policy, Situation, TrainedPolicy
-from keisei.policies.search_player import SearchPlayer
+from keisei.policies.players.search_player import SearchPlayer
 
 __all__ = ["BoardStudy", "mind_of"]
 

@@ -22,7 +22,7 @@ from keisei.policies.agents_network import agents_network
 from keisei.policies.behaviour import PlaySettings
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
-from keisei.policies.random_policy import RandomPolicy
+from keisei.policies.players.random_policy import RandomPolicy
 from keisei.policies.registry import seated_policies
 
 

@@ -23,7 +23,7 @@ from keisei.policies.behaviour import PlaySettings
 from keisei.policies.contract import Decision, Policy, Situation
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
-from keisei.policies.random_policy import RandomPolicy
+from keisei.policies.players.random_policy import RandomPolicy
 from keisei.policies.seating import LEARNER, Assignment, Lineup
 
 Slots: TypeAlias = IntArray | slice

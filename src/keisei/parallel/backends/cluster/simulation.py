@@ -27,8 +27,8 @@ GAIN = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What the model knows. The defaults are those of the preset shogi-quickstart on a 2-core AMD EPYC: what travels and
-    what it costs the driver by ``keisei bench ray``, playing and learning by ``keisei bench training``."""
+    """What the model knows. The defaults are those of the preset shogi-quickstart on a 2-core AMD EPYC: what travels
+    and what it costs the driver by ``keisei bench ray``, playing and learning by ``keisei bench training``."""
 
     nodes: int = 1
     cores: int = 4

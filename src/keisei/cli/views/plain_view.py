@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, suppress
 
 from rich.console import Console
 
-from keisei.cli.run_history import ENTROPY, KL, VALUE_LOSS, RunHistory
-from keisei.cli.wording import clock, counted, duration, figure, one_line, percent, returns_and_rank
+from keisei.cli.views.run_history import ENTROPY, KL, VALUE_LOSS, RunHistory
+from keisei.cli.views.wording import clock, counted, duration, figure, one_line, percent, returns_and_rank
 from keisei.training.callbacks import Callback
 from keisei.training.events import Ended, Evaluation, Started, Update
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from keisei.cli.wording import one_line
+from keisei.cli.views.wording import one_line
 from keisei.runs import metric_names as tags
 from keisei.runs.rows import EvaluationRow
 from keisei.training.events import Ended, Evaluation, GameSummary, Saved, Started, Update

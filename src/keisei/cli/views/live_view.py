@@ -16,9 +16,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from keisei.cli.plain_view import PlainView, describe, ending
-from keisei.cli.run_history import KEPT, PLIES, Figure, Note, RunHistory
-from keisei.cli.wording import clock, figure, one_line, percent
+from keisei.cli.views.plain_view import PlainView, describe, ending
+from keisei.cli.views.run_history import KEPT, PLIES, Figure, Note, RunHistory
+from keisei.cli.views.wording import clock, figure, one_line, percent
 from keisei.runs.rows import EvaluationRow
 from keisei.training.callbacks import Callback
 from keisei.training.events import Ended, Evaluation, Saved, Started, Update

@@ -15,7 +15,7 @@ from keisei.games.options import whole_number
 from keisei.games.single import SingleGame
 from keisei.native import core
 from keisei.policies.contract import Decision, Situation, no_values
-from keisei.policies.lookahead import by_lot, games_of, legal_actions, look, need_turns, row_keys
+from keisei.policies.players.lookahead import by_lot, games_of, legal_actions, look, need_turns, row_keys
 
 __all__ = ["SearchPlayer", "TreeSearch"]
 

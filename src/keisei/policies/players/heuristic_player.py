@@ -6,7 +6,7 @@ from keisei.errors import ConfigError, PolicyError
 from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray
 from keisei.games.heuristic import HasHeuristic
 from keisei.policies.contract import Decision, Situation, no_values
-from keisei.policies.lookahead import row_keys
+from keisei.policies.players.lookahead import row_keys
 
 __all__ = ["HeuristicPlayer", "need_heuristic"]
 

@@ -1,0 +1,1 @@
+"""Players by name: random, greedy, by simple rules, searching, or a network that only plays."""

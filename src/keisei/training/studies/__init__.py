@@ -1,0 +1,1 @@
+"""Looks at training and at trained agents: where time goes, episodes, Schelling diagrams."""
