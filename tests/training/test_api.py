@@ -160,7 +160,7 @@ def test_a_run_that_another_start_made_stays(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path, "mine", tiny())
     with pytest.raises(ConfigError):
         keisei.train("mine", root=tmp_path, overrides=["run.device=cuuda"])
-    assert run.status().state is RunState.FAILED
+    assert run.status().state is RunState.CREATED
 
 
 @pytest.mark.parametrize("below", ["", "further/down"])
