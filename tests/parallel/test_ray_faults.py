@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import ray
 from games_for_tests import is_running, manager_of, players, until
 from ray_for_tests import SLOW_FOR_ONE, a_cluster, actor_processes, play_until, ray_manager, references
 
@@ -48,6 +49,11 @@ def node(cluster: Any) -> Iterator[Any]:
     yield added
     if added in cluster.worker_nodes:
         cluster.remove_node(added)
+    assert until(lambda: nodes_alive() == 1, 60), "Ray takes its time to notice that a node is lost"
+
+
+def nodes_alive() -> int:
+    return sum(node["Alive"] for node in ray.nodes())
 
 
 def states(manager: ParallelManager) -> list[str]:
@@ -94,6 +100,7 @@ def test_a_node_that_joins_later_is_used(
         assert play_until(waiting, lambda: states(waiting) == ["running"] * 3)
     for added in (node, third):
         cluster.remove_node(added)
+    assert until(lambda: nodes_alive() == 1, 60)
 
 
 def test_a_slow_node_holds_up_its_last_table_only(cluster: Any, node: Any, tmp_path: Path) -> None:

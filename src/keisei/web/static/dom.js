@@ -4,8 +4,7 @@ export function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "class") element.className = value;
+    if (name === "class") element.className = value;
     else if (name in element && !name.includes("-") && name !== "list") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
@@ -25,6 +24,36 @@ export const $ = (selector, root = document) => root.querySelector(selector);
 export function fill(host, ...children) {
   host.replaceChildren(...children.flat(9).filter(Boolean));
   return host;
+}
+
+// Changes only what differs, so that a button stays under the pointer and keeps the focus. It is for parts that `h` has
+// made and that nobody else holds.
+export function amend(host, ...children) {
+  amendChildren(host, h("div", {}, ...children));
+}
+
+function amendChildren(host, wanted) {
+  const old = [...host.childNodes];
+  const fresh = [...wanted.childNodes];
+  fresh.forEach((node, at) => {
+    const there = old[at];
+    if (!there) host.append(node);
+    else if (isAlike(there, node)) become(there, node);
+    else if (!there.isEqualNode(node)) there.replaceWith(node);
+  });
+  old.slice(fresh.length).forEach((node) => node.remove());
+}
+
+function isAlike(there, node) {
+  return there.nodeType === Node.ELEMENT_NODE && there.nodeName === node.nodeName && there.dataset.action === node.dataset.action;
+}
+
+function become(there, wanted) {
+  for (const { name } of [...there.attributes]) if (!wanted.hasAttribute(name)) there.removeAttribute(name);
+  for (const { name, value } of wanted.attributes) if (name !== "style" && there.getAttribute(name) !== value) there.setAttribute(name, value);
+  there.style.cssText = wanted.style.cssText; // the attribute itself is refused by the content security policy
+  there.onclick = wanted.onclick;
+  amendChildren(there, wanted);
 }
 
 // ---- Numbers as text.

@@ -2,7 +2,7 @@
 import { askForToken, download, get, header, isTrusted, post, stream } from "./api.js";
 import { Board, favourites, moveList, verdict } from "./board.js";
 import { Chart } from "./charts.js";
-import { $, ago, bytes, count, duration, empty, fill, h, notice, number, percent, problem, s, state } from "./dom.js";
+import { $, ago, amend, bytes, count, duration, empty, fill, h, notice, number, percent, problem, s, state } from "./dom.js";
 
 const name = decodeURIComponent(location.pathname.split("/")[2] ?? "");
 const path = `/api/runs/${encodeURIComponent(name)}`;
@@ -366,8 +366,8 @@ function page() {
 }
 
 function refresh() {
-  fill($("#top"), top());
-  fill($("#workers"), workers());
+  amend($("#top"), top());
+  amend($("#workers"), workers());
 }
 
 async function reload() {
