@@ -521,8 +521,8 @@ def test_a_run_outlives_a_log_on_a_full_disk() -> None:
     [
         "training.callbacks",
         "training.events",
-        "cli.live_view",
-        "cli.plain_view",
+        "cli.views.live_view",
+        "cli.views.plain_view",
         "runs.metric_names",
         "cli.main",
     ],
