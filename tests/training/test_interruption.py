@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 from training_for_tests import SLUGGISH, After, Recorder, Sluggish, checkpoints, train
 
+from keisei.learners.ppo import PPO
 from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.directory import RunState
 from keisei.runs.state_tensors import load_model, weights_digest
@@ -210,6 +212,25 @@ def test_an_update_is_given_up_in_the_midst_of_learning(
     assert checkpoints(result.run) == [0]
     load_model(result.network, load_checkpoint(result.run.checkpoints / "latest").tensors["model"])
     assert weights_digest(result.network) == result.digest
+
+
+def test_gradients_are_on_again_after_an_update_was_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exception may strike inside torch, just after it has switched them off."""
+
+    def without_gradients(*_: object) -> None:
+        torch.set_grad_enabled(False)
+        time.sleep(60)
+
+    monkeypatch.setattr(PPO, "learn", without_gradients)
+    monkeypatch.setattr(trainer, "LONG_UPDATE", 0.0)
+    signalling, interruption = SignalAtCheckpoint(0), Interruption(patience=0.1)
+    with interruption.installed():
+        result = train(tmp_path, callbacks=[signalling], interruption=interruption)
+    signalling.timer.join()
+    assert result.outcome == "interrupted"
+    assert torch.is_grad_enabled()
 
 
 def test_a_quick_update_is_finished_and_saved(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import SupportsFloat
 
+import torch
 from torch import nn
 
 from keisei.errors import RunDatabaseError, RunError, RunSettingsError, WorkerTraceback
@@ -313,7 +314,7 @@ class Trainer:
         may_last_long = self._last_update_seconds > LONG_UPDATE
         boundary = self._capture(self._counters) if may_last_long else None
         try:
-            with self._interruption.may_abandon():
+            with _gradients_kept(), self._interruption.may_abandon():
                 return next(updates, None)
         except UpdateAbandoned:
             if boundary is None:
@@ -370,7 +371,7 @@ class Trainer:
             return
         path = self._autosave.save(self._counters)
         try:
-            with self._interruption.may_abandon(at_once=True):
+            with _gradients_kept(), self._interruption.may_abandon(at_once=True):
                 evaluation = self._examiner.examine(self.parts.learner, self._counters, path)
         except UpdateAbandoned:
             self._tell("the evaluation is abandoned")
@@ -407,6 +408,17 @@ class Trainer:
         logging.getLogger(__name__).log(logging.WARNING if level == "warning" else logging.INFO, message)
         for callback in self._callbacks:
             callback.note(message, level)
+
+
+@contextmanager
+def _gradients_kept() -> Iterator[None]:
+    """Restores whether torch computes gradients. The exception that abandons an update may strike inside torch, just
+    after it has switched them off."""
+    enabled = torch.is_grad_enabled()
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(enabled)
 
 
 @contextmanager
