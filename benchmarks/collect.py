@@ -7,10 +7,9 @@ pickles dicts into a queue, and ``peers`` other libraries.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, Protocol, TypeAlias, get_args
 
@@ -33,7 +32,7 @@ from benchmarks.collect_report import (
     show,
     targets_of,
 )
-from benchmarks.measure import machine, race
+from benchmarks.measure import machine, race, tell
 from benchmarks.peers import PEERS, PeerMissingError
 from keisei.machine.cores import usable_cores
 from keisei.parallel import EnvConfig, Experiences, ParallelConfig, ParallelManager
@@ -89,10 +88,7 @@ Contestant: TypeAlias = tuple[Result, Callable[[], Entry]]
 
 def run(settings: Settings, *, as_json: bool, console: Console) -> None:
     report = measure(settings, console)
-    if as_json:
-        console.file.write(json.dumps(asdict(report), indent=2) + "\n")
-    else:
-        show(report, console)
+    tell(report, show, as_json=as_json, console=console)
 
 
 def measure(settings: Settings, console: Console) -> CollectReport:

@@ -7,18 +7,16 @@ by the same replay ratio, so its weights differ.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.measure import machine, widen
-from keisei.errors import KeiseiError
+from benchmarks.measure import demand_same_weights, machine, tell, widen
 from keisei.training.events import Update
 from keisei.training.presets import load_preset, preset_names
 from keisei.training.settings import TrainConfig
@@ -81,16 +79,8 @@ class DQNReport:
 
 def run(settings: Settings, *, as_json: bool, console: Console) -> None:
     report = measure(settings, console)
-    if as_json:
-        console.file.write(json.dumps(asdict(report), indent=2) + "\n")
-    else:
-        _show(report, console)
-    different = [preset for preset, same in report.same_weights.items() if not same]
-    if different:
-        raise KeiseiError(
-            f"serial and parallel training gave different weights ({', '.join(different)}), so their rates do not "
-            f"compare equal work; keisei verify --training looks for the place where they part"
-        )
+    tell(report, _show, as_json=as_json, console=console)
+    demand_same_weights(report.same_weights, "rates", "keisei verify --training")
 
 
 def measure(settings: Settings, console: Console) -> DQNReport:

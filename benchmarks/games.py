@@ -7,12 +7,11 @@ needs. Ours applies the repetition rule in every mode.
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import ludo
-from benchmarks.measure import Contender, machine, race, rate_of
+from benchmarks.measure import Contender, machine, race, rate_of, tell
 from keisei.errors import KeiseiError
 from keisei.games import make_game
 from keisei.games.shogi import Board, perft
@@ -82,10 +81,7 @@ def run(*, rounds: int, seconds: float, peers: bool, as_json: bool, console: Con
         training_batch_over_cshogi=rates["training"] / rates["cshogi/d"],
         ludo_per_second={name: rates[f"ludo/{name}"] for name in ludo.CONTENDERS},
     )
-    if as_json:
-        console.file.write(json.dumps(asdict(report), indent=2) + "\n")
-    else:
-        _show(report, console)
+    tell(report, _show, as_json=as_json, console=console)
 
 
 def _show(report: GamesReport, console: Console) -> None:

@@ -7,11 +7,10 @@ different weights, so games differ as they do in training.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 from rich.box import SIMPLE
@@ -19,7 +18,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.measure import machine, rate_of, widen
+from benchmarks.measure import machine, rate_of, tell, widen
 from keisei.machine.cores import usable_cores
 from keisei.parallel import ParallelManager
 from keisei.policies.behaviour import Behaviour
@@ -70,10 +69,7 @@ class LeagueReport:
 
 def run(settings: Settings, *, as_json: bool, console: Console) -> None:
     report = measure(settings, console)
-    if as_json:
-        console.file.write(json.dumps(asdict(report), indent=2) + "\n")
-    else:
-        _show(report, console)
+    tell(report, _show, as_json=as_json, console=console)
 
 
 def measure(settings: Settings, console: Console) -> LeagueReport:

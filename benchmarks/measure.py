@@ -5,16 +5,23 @@ Machines drift, so a single figure says little. The ratio of two contenders that
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import track
 
+from keisei.errors import KeiseiError
+
+Report = TypeVar("Report", bound=Any)
+"""A dataclass with the figures of a benchmark."""
 Contender = Callable[[float], float]
 """Works for about this many seconds and returns its rate per second."""
 
@@ -47,6 +54,24 @@ def rate_of(work: Callable[[], int], seconds: float) -> float:
     while (elapsed := time.perf_counter() - started) < seconds:
         done += work()
     return done / elapsed
+
+
+def tell(report: Report, show: Callable[[Report, Console], None], *, as_json: bool, console: Console) -> None:
+    """Shows a report as tables, or prints it as JSON."""
+    if as_json:
+        console.file.write(json.dumps(asdict(report), indent=2) + "\n")
+    else:
+        show(report, console)
+
+
+def demand_same_weights(same: Mapping[str, bool], figures: str, command: str) -> None:
+    """Raises ``KeiseiError`` if serial and parallel training of a preset did not do the same work."""
+    different = [preset for preset, is_same in same.items() if not is_same]
+    if different:
+        raise KeiseiError(
+            f"serial and parallel training gave different weights ({', '.join(different)}), so their {figures} do not "
+            f"compare equal work; {command} looks for the place where they part"
+        )
 
 
 def machine() -> str:

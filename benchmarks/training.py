@@ -8,10 +8,9 @@ number of threads changes no bit.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from rich.box import SIMPLE
@@ -19,8 +18,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.measure import machine, widen
-from keisei.errors import KeiseiError
+from benchmarks.measure import demand_same_weights, machine, tell, widen
 from keisei.machine.cores import usable_cores
 from keisei.training.presets import load_preset, preset_names
 from keisei.training.settings import TrainConfig
@@ -82,16 +80,8 @@ class TrainingReport:
 
 def run(settings: Settings, *, as_json: bool, console: Console) -> None:
     report = measure(settings, console)
-    if as_json:
-        console.file.write(json.dumps(asdict(report), indent=2) + "\n")
-    else:
-        _show(report, console)
-    different = [preset for preset, same in report.same_weights.items() if not same]
-    if different:
-        raise KeiseiError(
-            f"serial and parallel training gave different weights ({', '.join(different)}), so their times do not "
-            f"compare equal work; keisei verify looks for the place where they part"
-        )
+    tell(report, _show, as_json=as_json, console=console)
+    demand_same_weights(report.same_weights, "times", "keisei verify")
 
 
 def measure(settings: Settings, console: Console) -> TrainingReport:

@@ -7,14 +7,13 @@ which shows how long an update stops them.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -25,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
-from benchmarks.measure import Contender, machine, race
+from benchmarks.measure import Contender, machine, race, tell
 from keisei.errors import KeiseiError
 from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.weights.model_sync import (
@@ -89,10 +88,7 @@ def run(*, rounds: int, as_json: bool, console: Console) -> None:
             working += _race_working(size, crew, rounds)
             compression[size] = compression_report(crew.model)
     report = WeightsReport(machine(), waiting, working, compression)
-    if as_json:
-        console.file.write(json.dumps(asdict(report), indent=2) + "\n")
-    else:
-        _show(report, console)
+    tell(report, _show, as_json=as_json, console=console)
 
 
 def _race_waiting(size: str, crew: Crew, rounds: int, console: Console) -> list[Broadcast]:

@@ -1,31 +1,18 @@
 // The replay's part of the Python module. Checks shapes and places, so that no wrong number reaches memory.
 #include "replay_bindings.h"
 
-#include <nanobind/ndarray.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
+#include "arrays.h"
 #include "replay.h"
 #include "sum_tree.h"
 
-namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace keisei {
 namespace {
-
-template <typename T>
-using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-
-template <typename T>
-T* data(Array<T>& array, std::size_t size, const char* name) {
-    if (array.size() != size)
-        throw std::invalid_argument(std::string(name) + " has " + std::to_string(array.size()) + " elements, not " +
-                                    std::to_string(size));
-    return array.data();
-}
 
 void check_range(const int* numbers, std::size_t count, std::size_t limit, const char* what) {
     if (std::any_of(numbers, numbers + count, [=](int n) { return n < 0 || std::size_t(n) >= limit; }))

@@ -97,8 +97,8 @@ def test_asynchronous_play_with_large_states(backend: str) -> None:
                 found[item.record.table].append(item.record.sequence)
             manager.release_experiences()
             if backend == "process" and number % 3 == 0:
-                alive = pids_of(manager)  # one that was killed before may not be back yet
-                os.kill(alive[number % len(alive)], signal.SIGKILL)
+                for pid in pids_of(manager)[:1]:  # one that was killed before may not be back yet
+                    os.kill(pid, signal.SIGKILL)
             if number % 4 == 2:
                 manager.pause_workers([number % 2])
             if number % 4 == 3:

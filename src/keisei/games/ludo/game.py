@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from keisei.config import Settings, parse_settings
-from keisei.errors import GameError, IllegalActionError, SavedStateError
+from keisei.errors import GameError, IllegalActionError
 from keisei.games.contract import (
     ActionInputs,
     Array,
     BoolArray,
     ByteArray,
-    FinalRows,
     GameSpec,
     IntArray,
     ObservationSpec,
-    Rows,
-    Step,
-    action_array,
-    out_array,
 )
 from keisei.games.ludo import meaning
 from keisei.games.ludo.board import ACTIONS, LudoBoard, split_action
 from keisei.games.ludo.face import LudoFace
+from keisei.games.native_batch import NativeBatch
 from keisei.games.options import MAX_GAME
-from keisei.games.pictures import LastPositions
-from keisei.games.saved import digest_of, unwrap, wrap
 from keisei.native import core
 
 __all__ = ["LudoGame", "LudoOptions"]
 
-_BYTES, _BOOLS = np.dtype(np.uint8), np.dtype(np.bool_)
-"""Made once, since in small batches the Python work of each call is noticeable."""
 _Weight: TypeAlias = Annotated[float, Field(ge=0, le=100)]
 
 
@@ -72,30 +64,19 @@ class LudoOptions(Settings):
         return any((self.progress, self.leaving, self.safety, self.home, self.captures))
 
 
-class LudoGame:
+class LudoGame(NativeBatch):
     """Ludo for two, three or four, many games at once. See docs/games/ludo.md for rules and observations."""
 
     OPTION_NAMES = tuple(LudoOptions.model_fields)
+    _core: core.LudoBatch
 
     def __init__(self, *, batch: int, seed: int, first_game: int, **options: Any) -> None:
-        self.options = parse_settings(LudoOptions, options, "the options of ludo")
-        self.batch = batch
-        o = self.options
+        self.options = o = parse_settings(LudoOptions, options, "the options of ludo")
         self._core = core.LudoBatch(
             batch, seed, first_game, o.players, o.blocks, o.capture_rolls, o.max_plies or 0, o.progress,
             o.leaving, o.safety, o.home, o.captures, o.discount, o.zero_sum, o.keep_standing,
         )  # fmt: skip
-        self.spec = self._make_spec()
-        self._games = np.arange(batch, dtype=np.int32)
-        # Memory in which the core writes the last positions of finished games.
-        self._final = FinalRows(
-            np.empty(batch, np.int32),
-            np.empty(batch, np.int32),
-            np.empty((batch, self.spec.packed_bytes), np.uint8),
-        )
-        self._none_final = _first(self._final, 0)
-        self._digest = digest_of(self.spec, o.model_dump())
-        self._last = LastPositions()
+        super().__init__(batch, self._core, self._make_spec(), o.model_dump())
 
     def _make_spec(self) -> GameSpec:
         scale = self._core.observation_scale
@@ -103,7 +84,7 @@ class LudoGame:
             name="ludo",
             seats=self.options.players,
             num_actions=ACTIONS,
-            observation=ObservationSpec((len(scale),), _BYTES, scale=scale),
+            observation=ObservationSpec((len(scale),), np.dtype(np.uint8), scale=scale),
             packed_bytes=self._core.packed_bytes,
             zero_sum=self.options.zero_sum or not self.options.is_shaped,
             max_plies=self.options.max_plies,
@@ -114,49 +95,6 @@ class LudoGame:
             face=LudoFace(self.options.players, blocks=self.options.blocks),
         )
 
-    def rows(self) -> Rows:
-        batch = self.batch
-        seat, episode, ply = np.empty(batch, np.int32), np.empty(batch, np.int32), np.empty(batch, np.int32)
-        self._core.rows(seat, episode, ply)
-        return Rows(self._games.copy(), seat, episode, ply)
-
-    def observe(self, out: Array | None = None) -> Array:
-        out = out_array(out, (self.batch, *self.spec.observation.shape), _BYTES, "observe")
-        self._core.observe(out)
-        return out
-
-    def legal(self, out: BoolArray | None = None) -> BoolArray:
-        out = out_array(out, (self.batch, ACTIONS), _BOOLS, "legal")
-        self._core.legal(out)
-        return out
-
-    def pack(self, out: ByteArray | None = None) -> ByteArray:
-        out = out_array(out, (self.batch, self.spec.packed_bytes), _BYTES, "pack")
-        self._core.pack(out)
-        return out
-
-    def unpack(
-        self, packed: ByteArray, observations: Array | None = None, legal: BoolArray | None = None
-    ) -> tuple[Array, BoolArray]:
-        packed = np.ascontiguousarray(packed)
-        size = self.spec.packed_bytes
-        if packed.ndim != 2 or packed.shape[1] != size or packed.dtype != np.uint8:
-            raise GameError(
-                f"unpack takes uint8 of shape (rows, {size}), got {packed.dtype} of shape {packed.shape}"
-            )
-        rows = len(packed)
-        observations = out_array(observations, (rows, *self.spec.observation.shape), _BYTES, "unpack")
-        legal = out_array(legal, (rows, ACTIONS), _BOOLS, "unpack")
-        bad = self._core.expand(packed, observations, legal)
-        if bad >= 0:
-            raise GameError(f"row {bad} of the packed rows is no possible Ludo position; it was damaged")
-        return observations, legal
-
-    def random_actions(self) -> IntArray:
-        actions = np.empty(self.batch, np.int32)
-        self._core.random_actions(actions)
-        return actions
-
     def heuristic_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
         """See ``keisei.games.heuristic``."""
         games = self._games if selected is None else np.ascontiguousarray(selected, np.int32)
@@ -164,42 +102,9 @@ class LudoGame:
         self._core.heuristic_actions(games, np.ascontiguousarray(keys), actions)
         return actions
 
-    def step(self, actions: Array) -> Step:
-        batch, seats = self.batch, self.spec.seats
-        chosen = actions
-        if type(chosen) is not np.ndarray or chosen.dtype != np.int32 or chosen.shape != (batch,):
-            chosen = action_array(actions, batch, ACTIONS)
-        rewards, scores = np.empty((batch, seats), np.float32), np.empty((batch, seats), np.float32)
-        terminated, truncated = np.empty(batch, np.bool_), np.empty(batch, np.bool_)
-        ending, plies = np.empty(batch, np.uint8), np.empty(batch, np.int32)
-        finished = self._core.step(
-            np.ascontiguousarray(chosen), rewards, terminated, truncated, ending, scores, plies,
-            self._final.game, self._final.seat, self._final.packed,
-        )  # fmt: skip
-        if finished < 0:
-            action_array(chosen, batch, ACTIONS)  # says so where an action is out of range
-            self._refuse(-1 - finished, int(chosen[-1 - finished]))
-        final = _first(self._final, finished) if finished else self._none_final
-        if finished:
-            self._last.note(final)
-        return Step(rewards, terminated, truncated, ending, scores, plies, final)
-
-    def save(self) -> bytes:
-        return wrap(self._digest, self._core.save())
-
-    def load(self, blob: bytes) -> None:
-        if not self._core.load(unwrap(blob, self._digest, "ludo")):
-            raise SavedStateError(
-                f"saved state does not fit a batch of {self.batch} Ludo games; was it made by a batch of another "
-                f"size?"
-            )
-
     def board(self, game: int = 0) -> LudoBoard:
         """Gives the position of a game as a board. Its future dice are not those of the game."""
         return self._board_of(self.pack()[game].tobytes())
-
-    def text(self, game: int = 0) -> str:
-        return str(self.board(game))
 
     def move_name(self, action: int, game: int = 0) -> str:
         """Gives the token and the die, as in ``2-6``."""
@@ -213,26 +118,23 @@ class LudoGame:
         pairs = map(split_action, range(ACTIONS))
         return [f"move token {token} by a die of {value}" for value, token in pairs]
 
-    def keep_last_positions(self) -> None:
-        self._last.keep()
-
-    def last_text(self, game: int = 0) -> str:
-        return str(self._board_of(self._last.of(game)))
-
     def _board_of(self, packed: bytes) -> LudoBoard:
         o = self.options
         return LudoBoard.from_packed(packed, blocks=o.blocks, capture_rolls=o.capture_rolls)
 
-    def _refuse(self, row: int, action: int) -> None:
+    def _expand(self, packed: ByteArray, observations: Array, legal: BoolArray) -> None:
+        bad = self._core.expand(packed, observations, legal)
+        if bad >= 0:
+            raise GameError(f"row {bad} of the packed rows is no possible Ludo position; it was damaged")
+
+    def _draw(self, packed: bytes) -> str:
+        return str(self._board_of(packed))
+
+    def _refuse(self, row: int, action: int) -> NoReturn:
         reason = self.board(row).why_illegal(action)
         raise IllegalActionError(
             f"action {action} in row {row} is not legal: {reason}; take one that legal() marks"
         )
-
-
-def _first(final: FinalRows, count: int) -> FinalRows:
-    """Copies the first rows. The next step does not change the copy."""
-    return FinalRows(final.game[:count].copy(), final.seat[:count].copy(), final.packed[:count].copy())
 
 
 def _action_inputs(size: int) -> ActionInputs:
