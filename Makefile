@@ -11,7 +11,8 @@ ifndef JOBS
 JOBS := $(shell PYTHONPATH=src/keisei $(PYTHON) -c "from machine.cores import usable_cores; \
     print(min(8, usable_cores()))" 2>/dev/null || echo 1)
 endif
-PYTEST := $(BIN)/python -m pytest -n $(JOBS)
+# Whoever is done takes tests from the other: the long ones lie side by side.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.keisei-installed
