@@ -8,10 +8,7 @@ number of transitions.
 from __future__ import annotations
 
 import json
-import math
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +16,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import learning_worlds
 from benchmarks.measure import machine, widen
+from benchmarks.runs import Progress, run_folder
 from keisei.evaluation import play_match, score_interval
 from keisei.evaluation.matches import Player
 from keisei.evaluation.statistics import elo_difference
 from keisei.policies.neural import NeuralPolicy
-from keisei.runs.metric_names import LOSS
 from keisei.training.api import length_overrides, plan_run
-from keisei.training.callbacks import Callback
-from keisei.training.events import Evaluation, Update
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import TrainResult
 
@@ -101,12 +97,17 @@ def run(
     keep: Path | None = None,
 ) -> None:
     """Trains presets and plays their matches. ``minutes`` replaces the preset's length."""
+    chosen = presets or [*GOALS, *learning_worlds.GOALS]
     found = []
-    for preset in presets or list(GOALS):
+    for preset in chosen:
+        if preset in learning_worlds.GOALS:
+            continue
         for seed in range(seeds):
             overrides = [f"run.seed={seed}", *length_overrides(None, minutes)]
             found.append(_learn(preset, preset, overrides, _goals(preset), games, keep, console))
-    _show("What the presets learn", found, as_json, console)
+    worlds = [preset for preset in chosen if preset in learning_worlds.GOALS]
+    agents = learning_worlds.learn_worlds(worlds, seeds, minutes, games, keep, console)
+    _show("What the presets learn", found, as_json, console, agents)
 
 
 def compare_networks(preset: str, minutes: float, games: int, *, as_json: bool, console: Console) -> None:
@@ -144,29 +145,15 @@ def _learn(
     keep: Path | None,
     console: Console,
 ) -> Learned:
-    with _folder(keep) as root:
+    with run_folder(keep) as root:
         plan = plan_run(preset, overrides=overrides, root=root, existing="restart")
         with console.status(f"{name} …") as status:
-            result = plan.trainer([_Progress(status, name)]).train()
+            result = plan.trainer([Progress(status, name)]).train()
             matches = tuple(_play(result, plan.config, goal, games) for goal in goals)
     counters = result.counters
     return Learned(
         name, plan.config.run.seed, counters.seconds / 60, counters.transitions, counters.update, matches
     )
-
-
-class _Progress(Callback):
-    def __init__(self, status: Any, name: str) -> None:
-        self._status, self._name = status, name
-
-    def on_update(self, update: Update) -> None:
-        self._status.update(
-            f"{self._name}: {update.progress:.0%}, {update.counters.transitions:,} transitions, "
-            f"loss {update.numbers.get(LOSS, math.nan):.3g}"
-        )
-
-    def on_evaluation(self, evaluation: Evaluation) -> None:
-        self._status.update(f"{self._name}: matches")
 
 
 def _play(result: TrainResult, config: TrainConfig, goal: Goal, games: int) -> Match:
@@ -191,21 +178,26 @@ def _verdict(goal: Goal, losses: int, score: float) -> tuple[str, bool | None]:
     return ("", None) if goal.score is None else (f"{goal.score:.0%}", score >= goal.score)
 
 
-@contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    if keep is not None:
-        yield keep
-        return
-    with tempfile.TemporaryDirectory(prefix="keisei-bench-") as folder:
-        yield Path(folder)
-
-
-def _show(title: str, found: Sequence[Learned], as_json: bool, console: Console) -> None:
+def _show(
+    title: str,
+    found: Sequence[Learned],
+    as_json: bool,
+    console: Console,
+    worlds: Sequence[learning_worlds.LearnedWorld] = (),
+) -> None:
     if as_json:
-        document = {"machine": machine(), "title": title, "runs": [asdict(learned) for learned in found]}
-        console.print_json(json.dumps(document))
+        document = {"machine": machine(), "title": title, "runs": list(map(asdict, found))}
+        console.print_json(json.dumps(document | {"worlds": list(map(asdict, worlds))}))
         return
     widen(console)
+    if found:
+        console.print(_table(title, found))
+    if worlds:
+        learning_worlds.show_worlds(worlds, console)
+    console.print(f"\n{machine()}")
+
+
+def _table(title: str, found: Sequence[Learned]) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for heading in (
         "Run",
@@ -233,5 +225,4 @@ def _show(title: str, found: Sequence[Learned], as_json: bool, console: Console)
                 match.elo,
                 f"{match.goal} {verdict}".strip(),
             )
-    console.print(table)
-    console.print(f"\n{machine()}")
+    return table

@@ -92,3 +92,67 @@ def test_what_networks_take(monkeypatch: pytest.MonkeyPatch) -> None:
     for tasks in times.values():
         assert {"play 64", "play 256", "play 256, legal only", "learn, 1 thread"} <= set(tasks)
         assert all(time > 0 for time in tasks.values())
+
+
+def test_agents_of_worlds_are_held_against_random_players_and_simple_rules() -> None:
+    found = bench("learning", "--preset", "treasurehunt-independent", "--minutes", "0.01", "--games", "4")
+    assert found["runs"] == []
+    runs = found["worlds"]
+    assert [run["mode"] for run in runs] == ["one after another", "parallel", "asynchronous"]
+    for run in runs:
+        assert run["transitions"] > 0
+        assert run["low"] <= run["mean"] <= run["high"]
+        assert run["random"] < run["rules"]
+        assert run["reached"] is ((run["mean"] - run["random"]) >= 0.5 * (run["rules"] - run["random"]))
+
+
+def test_verdicts_about_worlds() -> None:
+    import numpy as np
+
+    from benchmarks import learning_worlds as worlds
+
+    def played(returns: list[float], rewards: Any = 0.0, actions: Any = 0) -> Any:
+        shape = (2, len(returns), 2)
+        return worlds.Played(
+            np.array(returns), np.broadcast_to(rewards, shape), np.broadcast_to(actions, shape)
+        )
+
+    def verdict(preset: str, **found: Any) -> tuple[str, bool]:
+        return worlds.GOALS[preset].verdict(worlds.Compared(**found))
+
+    random, rules = played([9.0, 11.0]), played([29.0, 31.0])
+    hunt = "treasurehunt-independent"
+    assert verdict(hunt, learned=played([19.0, 21.0]), random=random, rules=rules)[1]
+    assert not verdict(hunt, learned=played([18.0, 20.0]), random=random, rules=rules)[1]
+    many = played([9.0, 11.0] * 50)
+    assert verdict("cleanup-independent", learned=played([10.0, 12.0] * 50), random=many, rules=None)[1]
+    assert not verdict("cleanup-independent", learned=played([9.1, 11.1] * 50), random=many, rules=None)[1]
+    defecting = played([1.0, 1.0], actions=np.array([1, 1]))
+    exploited = played([1.0, 1.0], actions=np.array([1, 0]))
+    assert verdict("prisoners-dilemma-independent", learned=defecting, random=random, rules=None)[1]
+    assert not verdict("prisoners-dilemma-independent", learned=exploited, random=random, rules=None)[1]
+    stags, mixed = (
+        played([5.0, 5.0], rewards=np.array([5.0, 5.0])),
+        played([3.0, 3.0], rewards=np.array([5.0, 1.0])),
+    )
+    text, reached = verdict("stag-hunt-independent", learned=stags, random=random, rules=None)
+    assert (reached, "stags together, 100% of 8" in text) == (True, True)
+    assert not verdict("stag-hunt-independent", learned=mixed, random=random, rules=None)[1]
+
+
+def test_episodes_are_whole_and_counted_once() -> None:
+    import numpy as np
+    from benchmarks.learning_worlds import play_episodes
+
+    from keisei.policies.registry import named_player
+    from keisei.training.settings import TrainConfig
+
+    config = TrainConfig.model_validate({"env": {"game": "prisoners-dilemma", "options": {"max_turns": 7}}})
+    policy = named_player("random", config.env.make(batch=1, seed=0).spec)
+    assert policy is not None
+    found = play_episodes(config, policy, games=3)
+    assert found.rewards.shape == found.actions.shape == (7, 3, 2)
+    payoffs = np.array([[3, 0], [5, 1]])
+    own = payoffs[found.actions, found.actions[:, :, ::-1]]
+    np.testing.assert_array_equal(found.rewards, own)
+    np.testing.assert_allclose(found.returns, own.sum(axis=0).mean(axis=1))

@@ -1,0 +1,222 @@
+"""What independent agents learn: presets are trained from nothing, and then their agents play whole episodes.
+
+All seats of a world are played by the agents of the run, then by random players, and by the players with simple rules
+where the world has them. Their mean returns are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.runs import Progress, run_folder
+from keisei.evaluation.statistics import Interval, mean_interval
+from keisei.policies.contract import Policy, Situation
+from keisei.policies.registry import named_player
+from keisei.training.api import length_overrides, plan_run
+from keisei.training.players import load_trained
+from keisei.training.settings import TrainConfig
+
+MODES: Mapping[str, Sequence[str]] = {
+    "one after another": ("learner.training=sequential", "learner.acting=one-by-one"),
+    "parallel": (),
+    "asynchronous": ("parallel.mode=async",),
+}
+"""How agents act and learn, as settings beside the preset's own."""
+DEFECT = 1
+STAG = 2.0
+"""A reward in stag hunt of at least this is for a stag; a hare is worth less, and a stag attacked alone costs."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """Whole episodes of a policy in all seats."""
+
+    returns: NDArray[np.float64]
+    """[games]: the mean return of the agents of a world."""
+    rewards: NDArray[np.float32]
+    """[turns, games, seats]; 0 after the end of an episode."""
+    actions: NDArray[np.int32]
+    """[turns, games, seats]; -1 where a seat did not act."""
+
+    @property
+    def mean(self) -> Interval:
+        return mean_interval(self.returns.tolist())
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The agents of a run beside random players, and beside players with simple rules if there are any."""
+
+    learned: Played
+    random: Played
+    rules: Played | None
+
+
+Verdict = Callable[[Compared], tuple[str, bool]]
+"""Says what agents learned, and whether the goal is reached."""
+
+
+@dataclass(frozen=True)
+class WorldGoal:
+    """What the agents of a preset should learn, and in which modes."""
+
+    verdict: Verdict
+    modes: Sequence[str] = ("parallel",)
+
+
+def _half_of_the_rules(found: Compared) -> tuple[str, bool]:
+    assert found.rules is not None
+    random = found.random.mean.value
+    share = (found.learned.mean.value - random) / (found.rules.mean.value - random)
+    return f"{share:.0%} of what simple rules gain (goal 50%)", share >= 0.5
+
+
+def _more_than_random(found: Compared) -> tuple[str, bool]:
+    lead = found.learned.mean.low - found.random.mean.high
+    return "more than random players" if lead > 0 else "no more than random players", lead > 0
+
+
+def _both_defect(found: Compared) -> tuple[str, bool]:
+    share = float((found.learned.actions == DEFECT).all(axis=2).mean())
+    return f"both defect in {share:.0%} of all rounds (goal 95%)", share >= 0.95
+
+
+def _one_equilibrium(found: Compared) -> tuple[str, bool]:
+    rewards = found.learned.rewards
+    stags, hares = int((rewards >= STAG).sum()), int(((rewards > 0) & (rewards < STAG)).sum())
+    name = "stags together" if stags > hares else "hares alone"
+    share = max(stags, hares) / max(1, stags + hares)
+    return f"{name}, {share:.0%} of {stags + hares} catches (goal 90%)", share >= 0.9
+
+
+GOALS: Mapping[str, WorldGoal] = {
+    "treasurehunt-independent": WorldGoal(_half_of_the_rules, tuple(MODES)),
+    "prisoners-dilemma-independent": WorldGoal(_both_defect),
+    "stag-hunt-independent": WorldGoal(_one_equilibrium),
+    "cleanup-independent": WorldGoal(_more_than_random),
+}
+
+
+@dataclass(frozen=True)
+class LearnedWorld:
+    """One run, and the mean returns of its agents and of others."""
+
+    name: str
+    mode: str
+    seed: int
+    minutes: float
+    transitions: int
+    mean: float
+    low: float
+    high: float
+    random: float
+    rules: float | None
+    learned: str
+    """What the agents learned, in words."""
+    reached: bool
+
+
+def learn_worlds(
+    presets: Sequence[str],
+    seeds: int,
+    minutes: float | None,
+    games: int,
+    keep: Path | None,
+    console: Console,
+) -> list[LearnedWorld]:
+    """Trains presets in all their modes, and lets their agents play ``games`` episodes."""
+    return [
+        _learn(preset, mode, [f"run.seed={seed}", *length_overrides(None, minutes)], games, keep, console)
+        for preset in presets
+        for mode in GOALS[preset].modes
+        for seed in range(seeds)
+    ]
+
+
+def _learn(
+    preset: str, mode: str, overrides: Sequence[str], games: int, keep: Path | None, console: Console
+) -> LearnedWorld:
+    with run_folder(keep) as root:
+        plan = plan_run(preset, overrides=[*MODES[mode], *overrides], root=root, existing="restart")
+        with console.status(f"{preset}, {mode} …") as status:
+            result = plan.trainer([Progress(status, f"{preset}, {mode}")]).train()
+            config = plan.config
+            spec = config.env.make(batch=1, seed=0).spec
+            _, agents = load_trained(str(result.run.path), spec, root)
+            found = Compared(
+                play_episodes(config, agents, games),
+                play_episodes(config, _named("random", config), games),
+                play_episodes(config, _named("heuristic", config), games) if spec.heuristic else None,
+            )
+    words, reached = GOALS[preset].verdict(found)
+    counters, mean = result.counters, found.learned.mean
+    return LearnedWorld(
+        preset, mode, config.run.seed, counters.seconds / 60, counters.transitions, mean.value, mean.low, mean.high,
+        found.random.mean.value, None if found.rules is None else found.rules.mean.value, words, reached,
+    )  # fmt: skip
+
+
+def _named(name: str, config: TrainConfig) -> Policy:
+    policy = named_player(name, config.env.make(batch=1, seed=0).spec)
+    assert policy is not None
+    return policy
+
+
+def play_episodes(config: TrainConfig, policy: Policy, games: int) -> Played:
+    """Plays the first episode of each game, with seeds that no training uses."""
+    seed = 1_000_003 + config.run.seed
+    world = config.env.make(batch=games, seed=seed)
+    seats, running = world.spec.seats, np.ones(games, np.bool_)
+    situation, rewards, actions = Situation(world, seed, 0), [], []
+    while running.any():
+        rows, chosen = situation.rows, policy.act(situation).actions
+        acted = np.full((games, seats), -1, np.int32)
+        acted[rows.game, rows.seat] = chosen
+        step = world.step(chosen)
+        rewards.append(np.where(running[:, None], step.rewards, np.float32(0)))
+        actions.append(np.where(running[:, None], acted, np.int32(-1)))
+        running &= ~step.done
+        situation.advance()
+    earned = np.stack(rewards)
+    return Played(earned.sum(axis=0).mean(axis=1, dtype=np.float64), earned, np.stack(actions))
+
+
+def show_worlds(found: Sequence[LearnedWorld], console: Console) -> None:
+    table = Table(
+        title="What independent agents learn: mean returns", title_justify="left", box=None, pad_edge=False
+    )
+    for heading in (
+        "Run",
+        "Mode",
+        "Seed",
+        "Minutes",
+        "Transitions",
+        "Return",
+        "95 %",
+        "Random",
+        "Rules",
+        "Learned",
+    ):
+        table.add_column(heading, justify="left" if heading in ("Run", "Mode", "Learned") else "right")
+    for run in found:
+        verdict = "reached" if run.reached else "[bold red]missed[/]"
+        table.add_row(
+            run.name,
+            run.mode,
+            str(run.seed),
+            f"{run.minutes:.1f}",
+            f"{run.transitions:,}",
+            f"{run.mean:.1f}",
+            f"{run.low:.1f} … {run.high:.1f}",
+            f"{run.random:.1f}",
+            "" if run.rules is None else f"{run.rules:.1f}",
+            f"{run.learned}: {verdict}",
+        )
+    console.print(table)
