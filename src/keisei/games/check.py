@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keisei.errors import ActionError, ContractError, IllegalActionError, SavedStateError
-from keisei.games.contract import Array, BoolArray, FinalRows, Game, IntArray, Rows, Step
+from keisei.games.contract import Array, BoolArray, FinalRows, Game, GameSpec, IntArray, Rows, Step
 from keisei.games.heuristic import HasHeuristic
 from keisei.games.lookahead import LooksAhead
 from keisei.games.registry import GameSource, make_game
@@ -149,6 +149,7 @@ def _check_offers(subject: _Subject) -> None:
         f"spec.plane_actions needs a whole number of actions for each of the {squares} squares, got "
         f"{spec.num_actions}",
     )
+    _check_mirror(spec)
     _need(
         spec.record_format is None or spec.record_format.suffix.startswith("."),
         "spec.record_format must have a suffix that begins with a dot",
@@ -156,6 +157,23 @@ def _check_offers(subject: _Subject) -> None:
     _check_offer(game, LooksAhead, "looks_ahead", spec.looks_ahead)
     _check_offer(game, HasHeuristic, "heuristic", spec.heuristic)
     _check_players(game)
+
+
+def _check_mirror(spec: GameSpec) -> None:
+    """Checks that mirroring twice changes nothing. Whether the rules are symmetric, only their author knows."""
+    if spec.mirror is None:
+        return
+    image = spec.mirror.actions
+    _need(
+        len(image) == spec.num_actions
+        and all(0 <= other < len(image) and image[other] == action for action, other in enumerate(image)),
+        f"spec.mirror.actions must have one entry for each of the {spec.num_actions} actions, and the mirror image of "
+        f"a mirror image must be the action itself",
+    )
+    _need(
+        0 < spec.mirror.axis < len(spec.observation.shape),
+        f"spec.mirror.axis must be an axis of the observation after the first, got {spec.mirror.axis}",
+    )
 
 
 def _check_offer(game: Game, protocol: type, name: str, declared: bool) -> None:

@@ -28,6 +28,8 @@ class PPOConfig(Settings):
     parts: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     """Parts of a minibatch. Their gradients are added in order, so the bits of the weights depend on this number.
     Threads share the parts. ``auto`` takes what suits the network; a GPU always uses 1."""
+    mirror: bool = False
+    """Learn from half of the decisions as if the board was mirrored, where the rules are symmetric."""
     clip: Annotated[float, Field(gt=0)] = 0.2
     """How far the probability ratio may move before its gradient is cut."""
     value_clip: Annotated[float, Field(gt=0)] | None = None
