@@ -85,8 +85,8 @@ def test_ppo_learns_from_positions_that_a_mirrored_game_reaches() -> None:
         game.step(actions)
         image.step(actions_of[actions])
     actions = game.random_actions()
-    torch.manual_seed(0)
     network = MLP(ModelConfig(network="mlp", hidden_dim=8), game.spec)
+    network.initialise(torch.Generator().manual_seed(0))
     rng = np.random.default_rng(0)
     numbers = [rng.normal(size=6).astype(np.float32) for _ in range(4)]
 
