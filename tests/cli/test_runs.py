@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -209,3 +210,28 @@ def test_it_starts_without_torch(run: RunDirectory) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "tictactoe" in done.stdout
     assert done.stderr == "False"
+
+
+def test_all_numbers_of_a_run_go_into_a_file(run: RunDirectory, tmp_path: Path) -> None:
+    with RunDatabase(run.database) as database:
+        database.add_metrics(21, 21 * 512, {"train/loss": math.nan, "agent-1/return": 2.5}, at=1.7e9)
+        updates = [point.update for point in database.metric("time/time_elapsed")]
+    path = tmp_path / "numbers.csv"
+    result = list_runs(run.path.parent, "a", "--csv", str(path))
+    assert result.exit_code == 0, result.output
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["update"]) for row in rows] == [*updates, 21]
+    assert (rows[0]["train/loss"], rows[0]["agent-1/return"]) == ("0.5", "")
+    last = rows[-1]
+    assert (last["step"], last["train/loss"], last["agent-1/return"]) == ("10752", "nan", "2.5")
+    assert f"{len(rows)} updates of a" in result.output
+
+
+def test_a_file_that_cannot_be_written_is_told(run: RunDirectory, tmp_path: Path) -> None:
+    result = list_runs(run.path.parent, "a", "--csv", str(tmp_path / "nowhere" / "numbers.csv"))
+    assert result.exit_code == 2
+    assert "cannot write to" in result.stderr
+    result = list_runs(run.path.parent, "--csv", str(tmp_path / "numbers.csv"))
+    assert result.exit_code == 2
+    assert "name it: keisei runs NAME --csv FILE" in result.stderr

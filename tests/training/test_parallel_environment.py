@@ -6,6 +6,7 @@ import math
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -163,3 +164,53 @@ def test_what_does_not_fit_is_told_at_once(config: dict[str, Any], message: str)
 def test_an_unknown_world_is_told() -> None:
     with pytest.raises(LookupError, match="treasurehunt"):
         ParallelEnvironment("treasurehnt")
+
+
+def test_no_transition_is_torn_while_processes_play_and_agents_learn() -> None:
+    """Workers fill the memories, agents learn from them, and threads draw from them, all at once. In the prisoner's
+    dilemma the next position says what both did, so it must fit the action and the reward."""
+    env = ParallelEnvironment(
+        "prisoners-dilemma",
+        {
+            "parallel": {"async_learning": True, "num_workers": 2, "train_interval": 1},
+            "experiment": {"epochs": 300, "max_turns": 25, "worlds": 4},
+            "model": {
+                "hidden_dim": 8,
+                "num_layers": 1,
+                "batch_size": 16,
+                "memory_size": 400,
+                "discount": 0.5,
+            },
+        },
+    )
+    payoffs = np.array([[3, 0], [5, 1]], np.float32)
+    ended, wrong, drawn = threading.Event(), [], [0]
+
+    def read(seat: int) -> None:
+        memory = env.agents[seat].model.memory
+        assert isinstance(memory, AgentMemory)
+        for key in range(1 << 30):
+            if ended.is_set():
+                return
+            if not len(memory):
+                continue
+            sample = memory.sample(64, seat, key)
+            own, other = sample.next_packed[:, 0] // 2, sample.next_packed[:, 0] % 2
+            whole = (own == sample.actions) & (sample.rewards == payoffs[own % 2, other])
+            drawn[0] += len(sample)
+            if not (whole & (sample.packed[:, 1] == seat) & (sample.next_packed[:, 1] == seat)).all():
+                wrong.append(sample)
+
+    threads = [threading.Thread(target=read, args=(seat,)) for seat in (0, 1)]
+    for thread in threads:
+        thread.start()
+    try:
+        result = env.run_experiment_parallel()
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+    assert drawn[0] > 1000
+    assert result.gradient_steps > 0
+    assert not any(result.failures)

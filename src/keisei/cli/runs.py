@@ -18,7 +18,10 @@ from rich.text import Text
 
 from keisei.cli.views.wording import duration, one_line
 from keisei.errors import RunError
-from keisei.runs.directory import RunState
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory, RunState
+from keisei.runs.durable_files import file_errors, replace_file
+from keisei.runs.metrics_csv import metrics_csv
 from keisei.runs.summaries import RunSummary, find_runs, summarise
 
 _STYLES = {
@@ -37,15 +40,22 @@ def runs(
     name: Annotated[str | None, typer.Argument(help="A run to describe; by default all are listed.")] = None,
     root: Annotated[Path, typer.Option(help="The directory of runs.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write all numbers of the run to this file, a line for each update.")
+    ] = None,
 ) -> None:
     """List all runs with their state, progress and last scores. Damaged ones are listed with the reason. With a name,
-    describe one run, with the settings that changed on the way."""
+    describe one run, with the settings that changed on the way; --csv writes its numbers."""
+    if csv is not None and name is None:
+        raise RunError("--csv takes the numbers of one run; name it: keisei runs NAME --csv FILE")
     found = find_runs(root)
     summaries = [summarise(run) for run in found if name in (None, run.name, str(run.path))]
     if name is not None and not summaries:
         known = ", ".join(run.name for run in found) or "none"
         raise RunError(f"no run is named {name!r}. Runs in {root}: {known}")
-    if as_json:
+    if csv is not None:
+        _write_csv(next(run for run in found if name in (run.name, str(run.path))), csv)
+    elif as_json:
         typer.echo(json.dumps([_as_json(summary) for summary in summaries], indent=2))
     elif summaries:
         _print(summaries)
@@ -53,6 +63,15 @@ def runs(
             Console(highlight=False).print(Text(f"changed: {change}"), soft_wrap=True)
     else:
         Console(highlight=False).print(Text(f"There are no runs in {root}."), soft_wrap=True)
+
+
+def _write_csv(run: RunDirectory, path: Path) -> None:
+    with RunDatabase(run.database, read_only=True) as database:
+        text = metrics_csv(database)
+    with file_errors(path):
+        replace_file(path, text.encode())
+    updates = f"{text.count(chr(10)) - 1:,} updates of {run.name}"
+    Console(highlight=False).print(Text(f"{path}: {updates}, a line each"), soft_wrap=True)
 
 
 def _print(summaries: Sequence[RunSummary]) -> None:
