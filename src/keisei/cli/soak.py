@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from keisei.proving.soak import SoakReport
 
 
+class SoakBackend(StrEnum):
+    PROCESS = "process"
+    RAY = "ray"
+
+
 class SoakMode(StrEnum):
     SYNC = "sync"
     ASYNC = "async"
@@ -40,6 +45,7 @@ def soak(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Who play them.")] = 4,
     game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = DEFAULT_GAME,
     games: Annotated[int, typer.Option(min=1, help="Games of each table.")] = 16,
+    backend: Annotated[SoakBackend, typer.Option(help="Where workers live.")] = SoakBackend.PROCESS,
     mode: Annotated[SoakMode, typer.Option(help="How to collect; `both` halves the time.")] = SoakMode.BOTH,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
@@ -57,7 +63,7 @@ def soak(
     }
     settings = room.SoakSettings(
         game=game, tables=tables, workers=workers, games=games, duration=duration, kill_every=kill_every,
-        modes=modes[mode], seed=seed,
+        backend=backend.value, modes=modes[mode], seed=seed,
     )  # fmt: skip
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with (

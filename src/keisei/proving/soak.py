@@ -36,6 +36,8 @@ from keisei.proving.same_experience import (
 )
 
 Mode = Literal["sync", "async"]
+Backend = Literal["process", "ray"]
+"""Where workers have processes that can be struck."""
 
 COLLECT_SECONDS = 0.2
 SLABS_A_ROUND = 2
@@ -59,6 +61,7 @@ class SoakSettings:
     """Games of each table."""
     duration: float = 60.0
     kill_every: float = 0.1
+    backend: Backend = "process"
     modes: tuple[Mode, ...] = ("sync", "async")
     """The modes, one after the other, each for its share of the time."""
     seed: int = 0
@@ -69,7 +72,7 @@ class SoakSettings:
         return VerifySettings(game=self.game, tables=self.tables, games=self.games, seed=self.seed)
 
     def manager(self, mode: Mode) -> ParallelManager:
-        return self.plan.manager("process", self.workers, mode=mode, hang_timeout=HANG_SECONDS)
+        return self.plan.manager(self.backend, self.workers, mode=mode, hang_timeout=HANG_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
