@@ -75,17 +75,17 @@ def _half_of_the_rules(found: Compared) -> tuple[str, bool]:
     assert found.rules is not None
     random = found.random.mean.value
     share = (found.learned.mean.value - random) / (found.rules.mean.value - random)
-    return f"{share:.0%} of what simple rules gain (goal 50%)", share >= 0.5
+    return f"{share:.0%} of the rules' gain (goal 50%)", share >= 0.5
 
 
 def _more_than_random(found: Compared) -> tuple[str, bool]:
     lead = found.learned.mean.low - found.random.mean.high
-    return "more than random players" if lead > 0 else "no more than random players", lead > 0
+    return "more than random" if lead > 0 else "no more than random", lead > 0
 
 
 def _both_defect(found: Compared) -> tuple[str, bool]:
     share = float((found.learned.actions == DEFECT).all(axis=2).mean())
-    return f"both defect in {share:.0%} of all rounds (goal 95%)", share >= 0.95
+    return f"both defect in {share:.0%} (goal 95%)", share >= 0.95
 
 
 def _one_equilibrium(found: Compared) -> tuple[str, bool]:
@@ -93,7 +93,7 @@ def _one_equilibrium(found: Compared) -> tuple[str, bool]:
     stags, hares = int((rewards >= STAG).sum()), int(((rewards > 0) & (rewards < STAG)).sum())
     name = "stags together" if stags > hares else "hares alone"
     share = max(stags, hares) / max(1, stags + hares)
-    return f"{name}, {share:.0%} of {stags + hares} catches (goal 90%)", share >= 0.9
+    return f"{name}, {share:.0%} (goal 90%)", share >= 0.9
 
 
 GOALS: Mapping[str, WorldGoal] = {
@@ -208,7 +208,7 @@ def show_worlds(found: Sequence[LearnedWorld], console: Console) -> None:
     for run in found:
         verdict = "reached" if run.reached else "[bold red]missed[/]"
         table.add_row(
-            run.name,
+            run.name.removesuffix("-independent"),
             run.mode,
             str(run.seed),
             f"{run.minutes:.1f}",
