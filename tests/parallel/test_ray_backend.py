@@ -23,6 +23,7 @@ from keisei.parallel.backends.cluster import backend as backend_module
 from keisei.parallel.backends.cluster.connection import Connection, import_ray
 from keisei.parallel.tables import TableSnapshot
 from keisei.proving.same_experience import VerifySettings, verify
+from keisei.proving.soak import SoakSettings, soak
 
 MODEL = {"hidden_dim": 16}
 
@@ -67,6 +68,17 @@ def test_one_digest_also_with_kills_and_a_league() -> None:
     toll = report.runs[-1].toll
     assert toll is not None
     assert toll.kills == 2
+
+
+def test_a_soak_finds_nothing_wrong() -> None:
+    settings = SoakSettings(
+        "tictactoe", tables=3, workers=2, games=4, duration=6.0, kill_every=1.0, backend="ray"
+    )
+    report = soak(settings)
+    assert (report.findings.lost, report.findings.duplicated, report.findings.corrupted) == (0, 0, 0)
+    assert report.findings.transitions > 0
+    assert report.toll.kills + report.toll.stops > 0
+    assert len(report.toll.recoveries) > 0
 
 
 def test_streams_have_no_gap_and_take_new_weights() -> None:
