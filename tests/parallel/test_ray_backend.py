@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from keisei.parallel.backends.check import check_backend
 from keisei.parallel.backends.cluster import backend as backend_module
 from keisei.parallel.backends.cluster.connection import Connection, import_ray
 from keisei.parallel.tables import TableSnapshot
+from keisei.proving.audit import Findings
+from keisei.proving.disturbance import Toll
 from keisei.proving.same_experience import VerifySettings, verify
 from keisei.proving.soak import SoakSettings, soak
 
@@ -71,14 +74,29 @@ def test_one_digest_also_with_kills_and_a_league() -> None:
 
 
 def test_a_soak_finds_nothing_wrong() -> None:
+    """It ends when a worker that was struck is back."""
     settings = SoakSettings(
-        "tictactoe", tables=3, workers=2, games=4, duration=6.0, kill_every=1.0, backend="ray"
+        "tictactoe",
+        tables=3,
+        workers=2,
+        games=4,
+        duration=120.0,
+        kill_every=0.5,
+        backend="ray",
+        modes=("sync",),
     )
-    report = soak(settings)
-    assert (report.findings.lost, report.findings.duplicated, report.findings.corrupted) == (0, 0, 0)
-    assert report.findings.transitions > 0
-    assert report.toll.kills + report.toll.stops > 0
-    assert len(report.toll.recoveries) > 0
+    enough = threading.Event()
+
+    def watch(share: float, toll: Toll, findings: Findings) -> None:
+        if toll.recoveries:
+            enough.set()
+
+    report = soak(settings, watch, enough)
+    found = report.findings
+    assert (found.lost, found.duplicated, found.corrupted) == (0, 0, 0), found.complaints
+    assert found.transitions > 0
+    assert report.toll.strikes > 0
+    assert report.restarts > 0
 
 
 def test_streams_have_no_gap_and_take_new_weights() -> None:

@@ -142,8 +142,8 @@ def soak(
     began = time.monotonic()
     ordeal = _Ordeal(settings, began, observe, interrupted)
     with torch_threads(1):
-        for number, mode in enumerate(settings.modes, 1):
-            ordeal.endure(mode, began + settings.duration * number / len(settings.modes))
+        for mode in settings.modes:
+            ordeal.endure(mode, settings.duration / len(settings.modes))
             gc.collect()
     after = _belongings()
     growth = _growth(ordeal.memory)
@@ -177,8 +177,8 @@ class _Ordeal:
         self.findings = Findings()
         self.memory: list[Memory] = []
 
-    def endure(self, mode: Mode, until: float) -> None:
-        """One manager, from its start to its end."""
+    def endure(self, mode: Mode, seconds: float) -> None:
+        """One manager, from its start to its end. The seconds count from the time when its workers are there."""
         manager = self._settings.manager(mode)
         assert manager.model is not None
         weights = PlannedWeights(manager.model, self._settings.seed)
@@ -191,6 +191,7 @@ class _Ordeal:
         )
         with manager, Checker(self._settings.plan, self.findings) as checker, disturber:
             audit = Audit(manager, checker, self.findings)
+            until = time.monotonic() + seconds
             while time.monotonic() < until and not self._interrupted.is_set():
                 audit.take(self._collect(manager, mode))
                 self._meddle(manager, weights)
