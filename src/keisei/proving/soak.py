@@ -50,6 +50,8 @@ PAUSE_SHARE = 0.05
 """Share of collections in which some worker is paused."""
 SAMPLE_SECONDS = 0.2
 SETTLE_SECONDS = 30.0
+RAY_HANG_SECONDS = 5.0
+"""Actors tell by calls over the network how far they are, and a busy machine delays those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ class SoakSettings:
         return VerifySettings(game=self.game, tables=self.tables, games=self.games, seed=self.seed)
 
     def manager(self, mode: Mode) -> ParallelManager:
-        return self.plan.manager(self.backend, self.workers, mode=mode, hang_timeout=HANG_SECONDS)
+        hang = HANG_SECONDS if self.backend == "process" else RAY_HANG_SECONDS
+        return self.plan.manager(self.backend, self.workers, mode=mode, hang_timeout=hang)
 
 
 @dataclass(frozen=True, slots=True)
