@@ -24,11 +24,13 @@ from keisei.experience.collected import Experiences
 from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.memory import resident_bytes
 from keisei.machine.torch_threads import torch_threads
+from keisei.parallel.backends.registry import runs_elsewhere
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.proving.audit import Audit, Checker, Findings
 from keisei.proving.disturbance import Disturber, Toll
 from keisei.proving.same_experience import (
     HANG_SECONDS,
+    HANG_SECONDS_ELSEWHERE,
     SLAB_STEPS,
     STOP_SHARE,
     PlannedWeights,
@@ -50,8 +52,6 @@ PAUSE_SHARE = 0.05
 """Share of collections in which some worker is paused."""
 SAMPLE_SECONDS = 0.2
 SETTLE_SECONDS = 30.0
-RAY_HANG_SECONDS = 5.0
-"""Actors tell by calls over the network how far they are, and a busy machine delays those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class SoakSettings:
         return VerifySettings(game=self.game, tables=self.tables, games=self.games, seed=self.seed)
 
     def manager(self, mode: Mode) -> ParallelManager:
-        hang = HANG_SECONDS if self.backend == "process" else RAY_HANG_SECONDS
+        hang = HANG_SECONDS_ELSEWHERE if runs_elsewhere(self.backend) else HANG_SECONDS
         return self.plan.manager(self.backend, self.workers, mode=mode, hang_timeout=hang)
 
 
