@@ -83,7 +83,7 @@ def test_a_number_of_steps_that_is_none_is_refused(steps: Any) -> None:
 def test_the_state_of_another_learner_is_refused() -> None:
     with pytest.raises(CheckpointError, match=r"no state of a DQN learner.*the target's tensors"):
         linear_dqn().restore(linear().state())
-    with pytest.raises(CheckpointError, match="not the state of a PPO learner"):
+    with pytest.raises(CheckpointError, match="no state of a PPO learner"):
         linear().restore(linear_dqn().state())
     with pytest.raises(CheckpointError, match="made by another network"):
         linear_dqn().restore(linear_dqn(quantiles=3).state())

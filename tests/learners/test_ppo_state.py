@@ -77,7 +77,7 @@ def test_what_a_state_lacks_is_named_and_nothing_is_changed(
     assert isinstance(state.document, dict)
     tensors = {key: entries for key, entries in state.tensors.items() if key != group}
     document = {key: entry for key, entry in state.document.items() if key != name}
-    with pytest.raises(CheckpointError, match=f"not the state of a PPO learner: it comes {problem}"):
+    with pytest.raises(CheckpointError, match=f"no state of a PPO learner: it comes {problem}"):
         other.restore(State(tensors, document))
     assert (other.updates, weights_digest(other.network)) == (1, digest)
 

@@ -254,7 +254,7 @@ def test_a_checkpoint_without_a_learner_is_refused(tmp_path: Path) -> None:
     from runs_for_tests import make_run
 
     run = make_run(tmp_path, "bare", updates=[3])
-    with pytest.raises(CheckpointError, match="not the state of a PPO learner"):
+    with pytest.raises(CheckpointError, match="no state of a PPO learner"):
         Trainer(run, run_config(run).resolved()).train()
 
 

@@ -18,12 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from keisei.errors import CheckpointError, LearningError
+from keisei.errors import LearningError
 from keisei.experience.replayed import ReplaySample, ReplayView
 from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import Forward, compiled, half_precision
 from keisei.learners.contract import Report
 from keisei.learners.dqn_config import DQNConfig
+from keisei.learners.saved_state import checked_document
 from keisei.learners.shards import Shards, added, descend, split
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.behaviour import Behaviour
@@ -166,23 +167,11 @@ class DQN:
 
     def restore(self, state: State) -> None:
         """Restores a state, or raises ``CheckpointError`` if it does not belong to this learner."""
-        document = state.document if isinstance(state.document, dict) else {}
-        missing = [
-            f"the {group}'s tensors"
-            for group in ("model", "target", "optimizer")
-            if group not in state.tensors
-        ]
-        missing += [f"the document's {name}" for name in ("optimizer", "steps") if name not in document]
-        steps = document.get("steps")
-        if missing or type(steps) is not int or steps < 0:
-            what = f"without {', '.join(missing)}" if missing else f"with {steps!r} for its number of steps"
-            raise CheckpointError(
-                f"this is no state of a DQN learner: it comes {what}. Take a checkpoint of a run that learned by DQN"
-            )
+        document = checked_document(state, "DQN", ("model", "target", "optimizer"), "steps")
         load_model(self.network, state.tensors["model"])
         load_model(self.target, state.tensors["target"])
         load_optimizer(self.optimizer, FlatState(state.tensors["optimizer"], document["optimizer"]))
-        self.steps = steps
+        self.steps = document["steps"]
 
     def _unpacked(self, packed: ByteArray) -> tuple[Tensor, Tensor]:
         """Gives observations [n, …] and the legal actions [n, k] of positions."""

@@ -20,13 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from keisei.errors import CheckpointError, LearningError
+from keisei.errors import LearningError
 from keisei.experience.rollout import Minibatch
 from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray, Mirror
 from keisei.learners.acceleration import compiled, half_precision
 from keisei.learners.contract import Report
 from keisei.learners.mirroring import mirror_every_second, mirror_of
 from keisei.learners.ppo_config import PPOConfig
+from keisei.learners.saved_state import checked_document
 from keisei.learners.shards import Shards, added, descend, split
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.behaviour import Behaviour
@@ -171,21 +172,10 @@ class PPO:
 
     def restore(self, state: State) -> None:
         """Restores a state, or raises ``CheckpointError`` if it does not belong to this learner."""
-        document = state.document if isinstance(state.document, dict) else {}
-        missing = [f"the {group}'s tensors" for group in ("model", "optimizer") if group not in state.tensors]
-        missing += [f"the document's {name}" for name in ("optimizer", "updates") if name not in document]
-        updates = document.get("updates")
-        if missing or type(updates) is not int or updates < 0:
-            what = (
-                f"without {', '.join(missing)}" if missing else f"with {updates!r} for its number of updates"
-            )
-            raise CheckpointError(
-                f"this is not the state of a PPO learner: it comes {what}. Take a checkpoint of a run that learned by "
-                f"PPO"
-            )
+        document = checked_document(state, "PPO", ("model", "optimizer"), "updates")
         load_model(self.network, state.tensors["model"])
         load_optimizer(self.optimizer, FlatState(state.tensors["optimizer"], document["optimizer"]))
-        self.updates = updates
+        self.updates = document["updates"]
 
     @torch.inference_mode()
     def judge(self, packed: ByteArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
