@@ -89,11 +89,12 @@ def _both_defect(found: Compared) -> tuple[str, bool]:
 
 
 def _one_equilibrium(found: Compared) -> tuple[str, bool]:
+    """Who hunts stags also takes hares on the way, so rewards say more than the number of catches."""
     rewards = found.learned.rewards
-    stags, hares = int((rewards >= STAG).sum()), int(((rewards > 0) & (rewards < STAG)).sum())
+    stags, hares = rewards[rewards >= STAG].sum(), rewards[(rewards > 0) & (rewards < STAG)].sum()
     name = "stags together" if stags > hares else "hares alone"
-    share = max(stags, hares) / max(1, stags + hares)
-    return f"{name}, {share:.0%} (goal 90%)", share >= 0.9
+    share = float(max(stags, hares) / max(1e-9, stags + hares))
+    return f"{name}, {share:.0%} of rewards (goal 75%)", share >= 0.75
 
 
 GOALS: Mapping[str, WorldGoal] = {

@@ -131,10 +131,8 @@ def test_verdicts_about_worlds() -> None:
     exploited = played([1.0, 1.0], actions=np.array([1, 0]))
     assert verdict("prisoners-dilemma-independent", learned=defecting, random=random, rules=None)[1]
     assert not verdict("prisoners-dilemma-independent", learned=exploited, random=random, rules=None)[1]
-    stags, mixed = (
-        played([5.0, 5.0], rewards=np.array([5.0, 5.0])),
-        played([3.0, 3.0], rewards=np.array([5.0, 1.0])),
-    )
+    stags = played([5.0, 5.0], rewards=np.array([5.0, 5.0]))
+    mixed = played([3.0, 3.0], rewards=np.array([[[5.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, -1.0]]]))
     text, reached = verdict("stag-hunt-independent", learned=stags, random=random, rules=None)
     assert (reached, "stags together, 100%" in text) == (True, True)
     assert not verdict("stag-hunt-independent", learned=mixed, random=random, rules=None)[1]
