@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -134,7 +135,9 @@ def test_the_real_package_keeps_all_numbers_offline(tmp_path: Path, monkeypatch:
         monkeypatch.setenv(name, str(tmp_path / "home"))
     recorder = Recorder()
     result = train(tmp_path, callbacks=[Logging(), WandbCallback(mode="offline"), recorder])
-    rows = sent(result.run)
+    deadline = time.monotonic() + 20  # another process writes the file
+    while len(rows := sent(result.run)) < 8 and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert len(rows) == 8
     for row, update in zip(rows[::2], recorder.updates, strict=True):
         assert row == pytest.approx(dict(update.numbers))

@@ -157,7 +157,7 @@ def soak(
         resets=ordeal.resets,
         pauses=ordeal.pauses,
         findings=ordeal.findings,
-        leftovers=Leftovers(*(max(0, now - then) for now, then in zip(after, before, strict=True))),
+        leftovers=_left_over(before, after, settings.backend),
         manager_growth=growth.manager,
         worker_growth=growth.workers,
         interrupted=interrupted.is_set(),
@@ -262,6 +262,12 @@ def _belongings() -> tuple[int, int, int]:
     mapped = maps.read_text().splitlines() if maps.exists() else []
     blocks = sum("memfd:keisei" in name or "/dev/shm/" in name for name in [*opened, *mapped])
     return children, blocks, len(opened)
+
+
+def _left_over(before: Sequence[int], after: Sequence[int], backend: Backend) -> Leftovers:
+    processes, blocks, files = (max(0, now - then) for now, then in zip(after, before, strict=True))
+    # Ray opens files of its own and keeps them, as long as the program runs.
+    return Leftovers(processes, blocks, files if backend == "process" else 0)
 
 
 def _target(path: Path) -> str:
