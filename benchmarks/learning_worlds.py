@@ -89,7 +89,8 @@ def _both_defect(found: Compared) -> tuple[str, bool]:
 
 
 def _one_equilibrium(found: Compared) -> tuple[str, bool]:
-    """Who hunts stags also takes hares on the way, so rewards say more than the number of catches."""
+    """Says where most rewards come from. Who hunts stags also takes hares on the way, so the number of catches says
+    less. It is no proof of an equilibrium: nobody tries whether an agent could gain by hunting otherwise."""
     rewards = found.learned.rewards
     stags, hares = rewards[rewards >= STAG].sum(), rewards[(rewards > 0) & (rewards < STAG)].sum()
     name = "stags together" if stags > hares else "hares alone"
