@@ -98,14 +98,12 @@ def run(
 ) -> None:
     """Trains presets and plays their matches. ``minutes`` replaces the preset's length."""
     chosen = presets or [*GOALS, *learning_worlds.GOALS]
+    worlds = [preset for preset in chosen if preset in learning_worlds.GOALS]
     found = []
-    for preset in chosen:
-        if preset in learning_worlds.GOALS:
-            continue
+    for preset in [preset for preset in chosen if preset not in worlds]:
         for seed in range(seeds):
             overrides = [f"run.seed={seed}", *length_overrides(None, minutes)]
             found.append(_learn(preset, preset, overrides, _goals(preset), games, keep, console))
-    worlds = [preset for preset in chosen if preset in learning_worlds.GOALS]
     agents = learning_worlds.learn_worlds(worlds, seeds, minutes, games, keep, console)
     _show("What the presets learn", found, as_json, console, agents)
 

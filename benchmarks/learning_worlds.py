@@ -17,6 +17,7 @@ from rich.table import Table
 
 from benchmarks.runs import Progress, run_folder
 from keisei.evaluation.statistics import Interval, mean_interval
+from keisei.games.contract import GameSpec
 from keisei.policies.contract import Policy, Situation
 from keisei.policies.registry import named_player
 from keisei.training.api import length_overrides, plan_run
@@ -88,7 +89,7 @@ def _both_defect(found: Compared) -> tuple[str, bool]:
     return f"both defect in {share:.0%} (goal 95%)", share >= 0.95
 
 
-def _one_equilibrium(found: Compared) -> tuple[str, bool]:
+def _stags_or_hares(found: Compared) -> tuple[str, bool]:
     """Says where most rewards come from. Who hunts stags also takes hares on the way, so the number of catches says
     less. It is no proof of an equilibrium: nobody tries whether an agent could gain by hunting otherwise."""
     rewards = found.learned.rewards
@@ -101,7 +102,7 @@ def _one_equilibrium(found: Compared) -> tuple[str, bool]:
 GOALS: Mapping[str, WorldGoal] = {
     "treasurehunt-independent": WorldGoal(_half_of_the_rules, tuple(MODES)),
     "prisoners-dilemma-independent": WorldGoal(_both_defect),
-    "stag-hunt-independent": WorldGoal(_one_equilibrium),
+    "stag-hunt-independent": WorldGoal(_stags_or_hares),
     "cleanup-independent": WorldGoal(_more_than_random),
 }
 
@@ -154,8 +155,8 @@ def _learn(
             _, agents = load_trained(str(result.run.path), spec, root)
             found = Compared(
                 play_episodes(config, agents, games),
-                play_episodes(config, _named("random", config), games),
-                play_episodes(config, _named("heuristic", config), games) if spec.heuristic else None,
+                play_episodes(config, _named("random", spec), games),
+                play_episodes(config, _named("heuristic", spec), games) if spec.heuristic else None,
             )
     words, reached = GOALS[preset].verdict(found)
     counters, mean = result.counters, found.learned.mean
@@ -165,8 +166,8 @@ def _learn(
     )  # fmt: skip
 
 
-def _named(name: str, config: TrainConfig) -> Policy:
-    policy = named_player(name, config.env.make(batch=1, seed=0).spec)
+def _named(name: str, spec: GameSpec) -> Policy:
+    policy = named_player(name, spec)
     assert policy is not None
     return policy
 

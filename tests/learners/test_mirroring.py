@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from keisei.experience.rollout import Minibatch
 from keisei.games.contract import Game, Mirror
 from keisei.games.registry import make_game
 from keisei.games.shogi import Board
-from keisei.learners.mirroring import mirror_every_second, mirror_of
+from keisei.learners.mirroring import Mirroring
 from keisei.learners.ppo import PPO, PPOConfig
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import MLP
@@ -65,9 +66,8 @@ def test_every_second_row_is_mirrored() -> None:
     observations = np.arange(3 * 2 * 1 * 3).reshape(3, 2, 1, 3)
     legal = np.array([[True, False, False], [True, False, True], [False, True, True]])
     before = observations.copy(), legal.copy()
-    actions = mirror_every_second(
-        Mirror(axis=2, actions=(2, 1, 0)), observations, legal, np.array([0, 0, 2], np.int32)
-    )
+    symmetric = replace(make_game("tictactoe").spec, mirror=Mirror(axis=2, actions=(2, 1, 0)))
+    actions = Mirroring(symmetric).every_second(observations, legal, np.array([0, 0, 2], np.int32))
     assert actions.tolist() == [0, 2, 2]
     assert observations[1].tolist() == [[[8, 7, 6]], [[11, 10, 9]]]
     assert legal[1].tolist() == [True, False, True]
@@ -105,4 +105,4 @@ def test_ppo_learns_from_positions_that_a_mirrored_game_reaches() -> None:
 
 def test_a_game_without_symmetry_is_refused() -> None:
     with pytest.raises(ConfigError, match="the rules of ludo are not known to be symmetric; set it to false"):
-        mirror_of(make_game("ludo").spec)
+        Mirroring(make_game("ludo").spec)

@@ -49,13 +49,15 @@ def runs(
     if csv is not None and name is None:
         raise RunError("--csv takes the numbers of one run; name it: keisei runs NAME --csv FILE")
     found = find_runs(root)
-    summaries = [summarise(run) for run in found if name in (None, run.name, str(run.path))]
-    if name is not None and not summaries:
+    chosen = [run for run in found if name in (None, run.name, str(run.path))]
+    if name is not None and not chosen:
         known = ", ".join(run.name for run in found) or "none"
         raise RunError(f"no run is named {name!r}. Runs in {root}: {known}")
     if csv is not None:
-        _write_csv(next(run for run in found if name in (run.name, str(run.path))), csv)
-    elif as_json:
+        _write_csv(chosen[0], csv)
+        return
+    summaries = list(map(summarise, chosen))
+    if as_json:
         typer.echo(json.dumps([_as_json(summary) for summary in summaries], indent=2))
     elif summaries:
         _print(summaries)

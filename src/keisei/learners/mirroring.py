@@ -8,26 +8,27 @@ from __future__ import annotations
 import numpy as np
 
 from keisei.errors import ConfigError
-from keisei.games.contract import Array, BoolArray, GameSpec, IntArray, Mirror
+from keisei.games.contract import Array, BoolArray, GameSpec, IntArray
 
-__all__ = ["mirror_every_second", "mirror_of"]
-
-
-def mirror_of(spec: GameSpec) -> Mirror:
-    """Gives the game's symmetry, or refuses a game that has none."""
-    if spec.mirror is None:
-        raise ConfigError(
-            f"learner.mirror is true, but the rules of {spec.name} are not known to be symmetric; set it to false, or "
-            f"give the game's spec a mirror"
-        )
-    return spec.mirror
+__all__ = ["Mirroring"]
 
 
-def mirror_every_second(mirror: Mirror, observations: Array, legal: BoolArray, actions: IntArray) -> IntArray:
-    """Turns every second row of observations and masks into its mirror image, in place. Gives the actions."""
-    image = np.asarray(mirror.actions, np.int32)
-    observations[1::2] = np.flip(observations[1::2], mirror.axis + 1).copy()
-    legal[1::2] = legal[1::2][:, image]
-    mirrored = actions.copy()
-    mirrored[1::2] = image[actions[1::2]]
-    return mirrored
+class Mirroring:
+    """The mirror images of a game's rows. A game whose rules are not symmetric is refused."""
+
+    def __init__(self, spec: GameSpec) -> None:
+        if spec.mirror is None:
+            raise ConfigError(
+                f"learner.mirror is true, but the rules of {spec.name} are not known to be symmetric; set it to false, "
+                f"or give the game's spec a mirror"
+            )
+        self._axis = spec.mirror.axis + 1
+        self._image = np.asarray(spec.mirror.actions, np.int32)
+
+    def every_second(self, observations: Array, legal: BoolArray, actions: IntArray) -> IntArray:
+        """Turns every second row of observations and masks into its mirror image, in place. Gives the actions."""
+        observations[1::2] = np.flip(observations[1::2], self._axis).copy()
+        legal[1::2] = legal[1::2][:, self._image]
+        mirrored = actions.copy()
+        mirrored[1::2] = self._image[actions[1::2]]
+        return mirrored

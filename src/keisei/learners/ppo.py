@@ -22,10 +22,10 @@ from torch import Tensor
 
 from keisei.errors import LearningError
 from keisei.experience.rollout import Minibatch
-from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray, Mirror
+from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import compiled, half_precision
 from keisei.learners.contract import Report
-from keisei.learners.mirroring import mirror_every_second, mirror_of
+from keisei.learners.mirroring import Mirroring
 from keisei.learners.ppo_config import PPOConfig
 from keisei.learners.saved_state import checked_document
 from keisei.learners.shards import Shards, added, descend, split
@@ -134,7 +134,7 @@ class PPO:
         self._shards = Shards(threads if self._device.type == "cpu" else 1)
         self._run_network = compiled(network, compile_network, game.spec.observation.shape)
         self._precision = half_precision(mixed_precision, self._device)
-        self._mirror = mirror_of(game.spec) if config.mirror else None
+        self._mirroring = Mirroring(game.spec) if config.mirror else None
 
     def learn(self, view: Rollout, progress: float) -> Report:
         """Learns for some epochs of minibatches; fewer if the policy moves too far from the one that acted."""
@@ -232,7 +232,7 @@ class PPO:
 
     def row_losses(self, batch: Minibatch) -> Losses:
         """Computes the losses of each row."""
-        log_probs, chosen, values = self._forward(batch.packed, batch.actions, self._mirror)
+        log_probs, chosen, values = self._forward(batch.packed, batch.actions, self._mirroring)
         advantages = as_tensor(batch.advantages).to(self._device)
         ratio_log = chosen - as_tensor(batch.log_probs).to(self._device)
         ratio = ratio_log.exp()
@@ -246,13 +246,13 @@ class PPO:
         )
 
     def _forward(
-        self, packed: ByteArray, actions: IntArray, mirror: Mirror | None = None
+        self, packed: ByteArray, actions: IntArray, mirroring: Mirroring | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Computes log-probabilities of all legal actions [n, k] and of the actions taken [n], and values [n]. Of
         Shogi's 2187 actions some 60 are legal, so the others are skipped."""
         observations, legal = self._game.unpack(packed)
-        if mirror is not None:
-            actions = mirror_every_second(mirror, observations, legal, actions)
+        if mirroring is not None:
+            actions = mirroring.every_second(observations, legal, actions)
         listed = as_tensor(self._listed(legal)).to(self._device)
         with self._precision:
             logits, values = self._run_network(as_tensor(observations).to(self._device), listed)
