@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import learning_worlds
-from benchmarks.measure import machine, widen
+from benchmarks.measure import machine, plain_table, widen
 from benchmarks.runs import Progress, run_folder
 from keisei.evaluation import play_match, score_interval
 from keisei.evaluation.matches import Player
@@ -196,20 +196,8 @@ def _show(
 
 
 def _table(title: str, found: Sequence[Learned]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for heading in (
-        "Run",
-        "Seed",
-        "Minutes",
-        "Transitions",
-        "Against",
-        "W-D-L",
-        "Score",
-        "95 %",
-        "Elo",
-        "Goal",
-    ):
-        table.add_column(heading, justify="left" if heading in ("Run", "Against", "Goal") else "right")
+    headings = ("Run", "Seed", "Minutes", "Transitions", "Against", "W-D-L", "Score", "95 %", "Elo", "Goal")
+    table = plain_table(title, headings, words=("Run", "Against", "Goal"))
     for learned in found:
         for number, match in enumerate(learned.matches):
             run = (learned.name, str(learned.seed), f"{learned.minutes:.1f}", f"{learned.transitions:,}")

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.measure import plain_table
 from benchmarks.runs import Progress, run_folder
 from keisei.evaluation.statistics import Interval, mean_interval
 from keisei.games.contract import GameSpec
@@ -192,10 +192,8 @@ def play_episodes(config: TrainConfig, policy: Policy, games: int) -> Played:
 
 
 def show_worlds(found: Sequence[LearnedWorld], console: Console) -> None:
-    table = Table(
-        title="What independent agents learn: mean returns", title_justify="left", box=None, pad_edge=False
-    )
-    for heading in (
+    title = "What independent agents learn: mean returns"
+    headings = (
         "Run",
         "Mode",
         "Seed",
@@ -206,8 +204,8 @@ def show_worlds(found: Sequence[LearnedWorld], console: Console) -> None:
         "Random",
         "Rules",
         "Learned",
-    ):
-        table.add_column(heading, justify="left" if heading in ("Run", "Mode", "Learned") else "right")
+    )
+    table = plain_table(title, headings, words=("Run", "Mode", "Learned"))
     for run in found:
         verdict = "reached" if run.reached else "[bold red]missed[/]"
         table.add_row(

@@ -10,13 +10,14 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import track
+from rich.table import Table
 
 from keisei.errors import KeiseiError
 
@@ -34,6 +35,14 @@ def widen(console: Console) -> None:
     """Widens tables if the output is not a terminal."""
     if not console.is_terminal:
         console.width = max(console.width, WIDTH)
+
+
+def plain_table(title: str, headings: Sequence[str], words: Collection[str]) -> Table:
+    """Makes a table without lines. Numbers stand to the right, and the columns of words to the left."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in words else "right")
+    return table
 
 
 def race(

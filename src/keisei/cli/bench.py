@@ -207,7 +207,7 @@ def learning(
     keep: Annotated[Path | None, typer.Option(help="Keep the runs in this folder.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train the presets from nothing and measure their scores. All together take three quarters of an hour."""
+    """Train the presets from nothing and measure their scores. All together take more than an hour."""
     _benchmark("learning").run(
         preset or [], seeds, minutes, games, as_json=as_json, console=Console(highlight=False), keep=keep
     )

@@ -144,7 +144,12 @@ def _lines(report: SoakReport) -> Iterator[tuple[str, str, bool | None]]:
     yield "recovery p99", f"{report.recovery_p99:.3f} s", None
     yield "processes left", f"{left.processes}", left.processes == 0
     yield "shared memory left", f"{left.shared_blocks} blocks", left.shared_blocks == 0
-    yield "open files left", f"{left.descriptors}", left.descriptors == 0
+    files = left.descriptors
+    yield (
+        "open files left",
+        "not counted" if files is None else f"{files}",
+        None if files is None else files == 0,
+    )
     yield (
         "memory growth",
         f"{_megabytes(report.manager_growth)} manager, "

@@ -95,7 +95,8 @@ class Leftovers:
     processes: int
     shared_blocks: int
     """Blocks of shared memory that are open or mapped, with or without a name."""
-    descriptors: int
+    descriptors: int | None
+    """Open files; None if they are not counted, since Ray keeps files of its own as long as the program runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +267,7 @@ def _belongings() -> tuple[int, int, int]:
 
 def _left_over(before: Sequence[int], after: Sequence[int], backend: Backend) -> Leftovers:
     processes, blocks, files = (max(0, now - then) for now, then in zip(after, before, strict=True))
-    # Ray opens files of its own and keeps them, as long as the program runs.
-    return Leftovers(processes, blocks, files if backend == "process" else 0)
+    return Leftovers(processes, blocks, files if backend == "process" else None)
 
 
 def _target(path: Path) -> str:
