@@ -44,3 +44,15 @@ def test_a_game_that_cannot_be_made_is_shown_with_the_reason(game_without_its_pa
     assert "unavailable" in result.stdout
     assert f"{game_without_its_package} is unavailable: there is no module" in result.stdout
     assert "tictactoe" in result.stdout
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120, 160])
+def test_descriptions_are_whole_however_wide_the_terminal_is(columns: int) -> None:
+    shown = CliRunner(env={"COLUMNS": str(columns)}).invoke(app, ["games"]).stdout.splitlines()
+    descriptions = registered_games()
+    beside = len(shown) == 1 + len(descriptions)
+    assert beside or len(shown) == 2 * (1 + len(descriptions))
+    assert beside == (columns > 150)
+    for name, description in descriptions.items():
+        place = next(place for place, line in enumerate(shown) if line.split()[0] == name)
+        assert shown[place if beside else place + 1].endswith("  " + description)

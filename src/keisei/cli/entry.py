@@ -7,6 +7,7 @@ command is looked for before all others, and so is ``keisei games``, which impor
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 __all__ = ["main"]
@@ -24,11 +25,22 @@ def main() -> None:
     if sys.argv[1:2] and sys.argv[1] in _SHORT:
         gc.disable()
     if sys.argv[1:] == ["games"]:
-        from keisei.cli.games import games
-
-        games()
-        gc.freeze()  # skips the last search too
+        _list_games()
         return
     from keisei.cli.main import app
 
     app()
+
+
+def _list_games() -> None:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nothing here uses
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would look for some among all packages
+    from keisei.cli.games import games
+
+    try:
+        games()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    gc.freeze()  # skips the last search too
