@@ -26,7 +26,7 @@ export PIP_ROOT_USER_ACTION := ignore
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-all test-wheel check format bench wheel sanitize clean distclean
+.PHONY: help setup train test test-all test-wandb test-wheel check format bench wheel sanitize clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ test-all: $(READY)  ## run all tests
 
 test-wheel: $(READY)  ## build a wheel, install it into an empty environment, and train there
 	@$(BIN)/python -m pytest tests/test_wheel.py
+
+test-wandb: $(READY)  ## install the extra wandb, and test the callback with the real package, offline
+	@$(PIP) install -c constraints.txt wandb
+	@$(BIN)/python -m pytest tests/training/test_wandb_callback.py
 
 check: $(READY)  ## lint, formatting and types
 	@$(BIN)/ruff check .
