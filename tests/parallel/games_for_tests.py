@@ -13,7 +13,7 @@ import numpy as np
 
 import keisei
 from keisei.games import Outcome
-from keisei.games.contract import Array, Step
+from keisei.games.contract import Array, Game, Step
 from keisei.games.randomness import KeyedRandom
 from keisei.parallel import Experiences, ParallelManager
 from keisei.parallel.plan import LeaguePlan
@@ -155,6 +155,13 @@ def count_start(marker: str, most: int) -> None:
             continue
         return
     raise RuntimeError(f"no more than {most} games start")
+
+
+def slow_to_start(*, batch: int, seed: int, first_game: int, marker: str) -> Game:
+    """Tic-tac-toe that takes workers a second to start with, while the file ``marker`` exists."""
+    if batch == 1 and Path(marker).exists():
+        time.sleep(1)
+    return keisei.make_game("tictactoe", batch=batch, seed=seed, first_game=first_game)
 
 
 TROUBLED = "games_for_tests:Troubled"

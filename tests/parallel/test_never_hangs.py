@@ -48,6 +48,21 @@ def test_patience_has_an_end(tmp_path: Path) -> None:
     assert found == expected
 
 
+def test_a_start_may_take_longer_than_a_step(tmp_path: Path) -> None:
+    """All workers are lost, and the new ones are slow to start. That is no reason to give up."""
+    marker = tmp_path / "slow"
+    settings: dict[str, Any] = {"options": {"marker": str(marker)}, "timeout": 0.3}
+    with manager_of("games_for_tests:slow_to_start", backend="inline", **settings) as calm:
+        expected = [calm.collect_experiences().digest() for _ in range(3)]
+    with manager_of("games_for_tests:slow_to_start", **settings) as manager:
+        found = [manager.collect_experiences().digest()]
+        marker.touch()
+        for process_id in pids_of(manager):
+            os.kill(process_id, signal.SIGKILL)
+        found += [manager.collect_experiences().digest() for _ in range(2)]
+    assert found == expected
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_start_that_fails_half_way_stops_the_others(backend: str, tmp_path: Path) -> None:
     options = {"only_starts": 3, "marker": str(tmp_path / "start")}

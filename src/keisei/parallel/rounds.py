@@ -13,6 +13,7 @@ from keisei.errors import (
     TableFailedError,
     WorkerTraceback,
 )
+from keisei.parallel.communication import START_SECONDS
 from keisei.parallel.config import ParallelConfig
 from keisei.parallel.dealer import Dealer
 from keisei.parallel.deliveries import Deliveries
@@ -62,7 +63,7 @@ class Collector:
                     return
             self._dealer.deal_one_each()
             self._supervisor.pump(POLL_SECONDS)
-            watch.look(self._progress(), self._stuck)
+            watch.look(self._progress(), self._stuck, START_SECONDS if self._all_start() else 0.0)
 
     def stream(self, target: int | None, seconds: float, oldest: int = 0) -> None:
         """Keeps every free slab in play, until enough transitions of version ``oldest`` or newer have arrived, or the
@@ -170,11 +171,18 @@ class Collector:
                     f"with backend: inline, or call reset_workers, which restarts its games"
                 ) from WorkerTraceback.of(table.last_traceback)
 
-    def _progress(self) -> int:
-        """Counts steps, slabs and restarts. A restart counts as progress, so that the successor of a hung worker gets
-        the full time."""
+    def _progress(self) -> tuple[int, int]:
+        """Counts steps, slabs and restarts, and the workers that have started. A restart counts as progress, so that
+        the successor of a hung worker gets the full time."""
         steps = sum(worker.handle.steps for worker in self._workers if worker.handle is not None)
-        return steps + sum(worker.totals.restarts + worker.totals.slabs for worker in self._workers)
+        done = steps + sum(worker.totals.restarts + worker.totals.slabs for worker in self._workers)
+        return done, sum(worker.is_ready for worker in self._workers)
+
+    def _all_start(self) -> bool:
+        """Whether workers start and none runs, as after a loss of all of them. That may take longer than a step: on a
+        busy machine, a new process imports torch for half a minute."""
+        states = {worker.state for worker in self._workers if not worker.is_queued}
+        return WorkerState.STARTING in states and WorkerState.RUNNING not in states
 
     def _stuck(self, patience: float) -> str:
         states = ", ".join(
@@ -206,15 +214,17 @@ class Collector:
 
 
 class _Progress:
-    """Raises an error if a number has not changed for too long."""
+    """Raises an error if two numbers have not changed for too long."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
-        self._seen = -1
+        self._seen = (-1, -1)
         self._since = time.monotonic()
 
-    def look(self, progress: int, message: Callable[[float], str]) -> None:
+    def look(self, progress: tuple[int, int], message: Callable[[float], str], at_least: float) -> None:
+        """``at_least`` is for times in which a change takes longer."""
+        patience = max(self._patience, at_least)
         if progress != self._seen:
             self._seen, self._since = progress, time.monotonic()
-        elif time.monotonic() - self._since > self._patience:
-            raise CollectTimeoutError(message(self._patience))
+        elif time.monotonic() - self._since > patience:
+            raise CollectTimeoutError(message(patience))
