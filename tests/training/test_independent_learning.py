@@ -79,6 +79,22 @@ def test_a_stacked_computation_comes_to_the_same_up_to_rounding(overrides: tuple
         torch.testing.assert_close(stacked, alone, rtol=1e-4, atol=1e-5)
 
 
+def test_a_stack_mirrors_the_rows_that_an_agent_alone_does() -> None:
+    """Also where the rows of an agent are an odd number."""
+    ppo = "learner.ppo={mirror: true, minibatch_size: 15, epochs: 1}"
+    found = []
+    for training in ("stacked", "sequential"):
+        with parts_of(
+            "env.game=connect-four", "learner.algorithm=ppo", ppo, f"learner.training={training}"
+        ) as parts:
+            learner = learner_of(parts)
+            fill(parts)
+            learner.learn(parts.buffer.view(), 0.3)
+            found.append([weights(learner, agent) for agent in range(2)])
+    for stacked, alone in zip(*found, strict=True):
+        torch.testing.assert_close(stacked, alone, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(("threads", "size"), [(2, 2), (3, 16)])
 def test_threads_change_no_bit_of_a_stack(threads: int, size: int) -> None:
     stacks = f"learner.stack_size={size}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -23,7 +24,7 @@ from torch import Tensor
 from keisei.errors import LearningError
 from keisei.experience.rollout import Minibatch
 from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
-from keisei.learners.acceleration import compiled, half_precision
+from keisei.learners.acceleration import Forward, compiled, half_precision
 from keisei.learners.contract import Report
 from keisei.learners.mirroring import Mirroring
 from keisei.learners.ppo_config import PPOConfig
@@ -57,6 +58,17 @@ class Rollout(Protocol):
     def minibatches(self, size: int, seed: int, epoch: int) -> Iterator[Minibatch]:
         """All transitions in minibatches of one size, in an order keyed by (seed, epoch)."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Decisions as a network sees them."""
+
+    observations: Tensor
+    listed: Tensor
+    """The legal actions of each row, filled up with -1."""
+    taken: Tensor
+    """The place of the action that was taken, [n, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +147,15 @@ class PPO:
         self._run_network = compiled(network, compile_network, game.spec.observation.shape)
         self._precision = half_precision(mixed_precision, self._device)
         self._mirroring = Mirroring(game.spec) if config.mirror else None
+        self._before = deepcopy(network).eval() if config.mirror else None
+        """The network at the start of an update: it says how probable mirrored actions were."""
 
     def learn(self, view: Rollout, progress: float) -> Report:
         """Learns for some epochs of minibatches; fewer if the policy moves too far from the one that acted."""
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate_at(progress)
+        self.remember()
         self.network.train()
         steps: list[Losses] = []
         for epoch in range(config.epochs):
@@ -152,6 +167,11 @@ class PPO:
         self.network.eval()
         self.updates += 1
         return self.report(steps, view.merged(), progress)
+
+    def remember(self) -> None:
+        """Keeps the weights as they are before an update, if rows are to be mirrored."""
+        if self._before is not None:
+            self._before.load_state_dict(self.network.state_dict())
 
     def minibatches(self, view: Rollout, epoch: int) -> Iterator[Minibatch]:
         """Gives the minibatches of one epoch of the next update."""
@@ -187,7 +207,8 @@ class PPO:
             # The last part is filled up, since oneDNN keeps memory for every new size.
             rows = np.arange(start, start + JUDGED_AT_ONCE) % len(actions)
             with single_threaded():
-                _, chosen, valued = self._forward(packed[rows], actions[rows])
+                decisions = self._rows(packed[rows], actions[rows])
+                _, chosen, valued = self._evaluated(self._run_network, decisions)
             part = slice(start, start + JUDGED_AT_ONCE)
             count = len(actions[part])
             log_probs[part], values[part] = chosen[:count].cpu().numpy(), valued[:count].cpu().numpy()
@@ -232,9 +253,12 @@ class PPO:
 
     def row_losses(self, batch: Minibatch) -> Losses:
         """Computes the losses of each row."""
-        log_probs, chosen, values = self._forward(batch.packed, batch.actions, self._mirroring)
+        rows, old = self._rows(batch.packed, batch.actions, self._mirroring), batch.log_probs
+        if self._mirroring is not None:
+            old = np.where(self._mirroring.chosen(len(old)), self._before_update(rows), old)
+        log_probs, chosen, values = self._evaluated(self._run_network, rows)
         advantages = as_tensor(batch.advantages).to(self._device)
-        ratio_log = chosen - as_tensor(batch.log_probs).to(self._device)
+        ratio_log = chosen - as_tensor(old).to(self._device)
         ratio = ratio_log.exp()
         clipped = ratio.clamp(1 - self.config.clip, 1 + self.config.clip)
         return Losses(
@@ -245,20 +269,28 @@ class PPO:
             clip_fraction=((ratio - 1).abs() > self.config.clip).float().detach(),
         )
 
-    def _forward(
-        self, packed: ByteArray, actions: IntArray, mirroring: Mirroring | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Computes log-probabilities of all legal actions [n, k] and of the actions taken [n], and values [n]. Of
-        Shogi's 2187 actions some 60 are legal, so the others are skipped."""
+    def _rows(self, packed: ByteArray, actions: IntArray, mirroring: Mirroring | None = None) -> _Rows:
+        """Unpacks decisions. Of Shogi's 2187 actions some 60 are legal, so the others are skipped."""
         observations, legal = self._game.unpack(packed)
         if mirroring is not None:
-            actions = mirroring.every_second(observations, legal, actions)
+            actions = mirroring.mirror(observations, legal, actions)
         listed = as_tensor(self._listed(legal)).to(self._device)
-        with self._precision:
-            logits, values = self._run_network(as_tensor(observations).to(self._device), listed)
-        log_probs, values = masked_log_softmax(logits.float(), listed >= 0), values.float()
         taken = (listed == as_tensor(actions).to(self._device)[:, None]).int().argmax(1, keepdim=True)
-        return log_probs, log_probs.gather(1, taken).squeeze(1), values
+        return _Rows(as_tensor(observations).to(self._device), listed, taken)
+
+    def _evaluated(self, network: Forward, rows: _Rows) -> tuple[Tensor, Tensor, Tensor]:
+        """Computes log-probabilities of all legal actions [n, k] and of the actions taken [n], and values [n]."""
+        with self._precision:
+            logits, values = network(rows.observations, rows.listed)
+        log_probs = masked_log_softmax(logits.float(), rows.listed >= 0)
+        return log_probs, log_probs.gather(1, rows.taken).squeeze(1), values.float()
+
+    @torch.no_grad()
+    def _before_update(self, rows: _Rows) -> FloatArray:
+        """Gives the log-probabilities of actions by the weights before the update. A mirrored row was never played, so
+        its slab does not say how probable its action was; and a ratio to the row that was played means nothing."""
+        assert self._before is not None
+        return self._evaluated(self._before, rows)[1].cpu().numpy()
 
     def _listed(self, legal: BoolArray) -> IntArray:
         """Lists the actions whose logits are computed."""

@@ -13,7 +13,8 @@ from torch import Tensor
 from keisei.experience.rollout import Minibatch, RolloutView
 from keisei.games.contract import Array, BoolArray, Game, IntArray
 from keisei.learners.agent_units import failure_of
-from keisei.learners.ppo import PPO, Losses
+from keisei.learners.mirroring import Mirroring
+from keisei.learners.ppo import PPO, Losses, PPOConfig
 from keisei.learners.stacked_unit import StackedUnit, empty_rows, every_action
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.networks import ActorCritic
@@ -35,6 +36,7 @@ class StackedPPO(StackedUnit[PPO]):
         self, views: Mapping[int, RolloutView], progress: float, failures: dict[int, str]
     ) -> Mapping[int, Mapping[str, float]]:
         """Learns for some epochs of minibatches. An agent whose policy moves too far ends earlier than others."""
+        self._joint.remember()
         steps: dict[int, list[Losses]] = {agent: [] for agent in self.agents}
         going_on = [agent for agent in self.agents if len(views[agent])]
         for epoch in range(self._config.epochs):
@@ -96,6 +98,11 @@ class StackedPPO(StackedUnit[PPO]):
 
 class _JointPPO(PPO):
     """PPO on a stacked network. A minibatch has the rows of all agents, one agent after the other."""
+
+    def __init__(self, network: ActorCritic, game: Game, config: PPOConfig) -> None:
+        super().__init__(network, game, config)
+        if config.mirror:
+            self._mirroring = Mirroring(game.spec, config.minibatch_size)
 
     def gradients(
         self, batches: Sequence[Minibatch | None], entropy_weight: float
