@@ -46,7 +46,13 @@ GOALS: dict[str, tuple[Goal, ...]] = {
     "connect-four-dqn": (Goal("random", 0.95), Goal("search:2", 0.5)),
     "ludo-dqn": (Goal("random", 0.95), Goal("heuristic", 0.55)),
     "shogi-quickstart": (Goal("random", 0.9), Goal("greedy")),
-    "shogi-ppo": (Goal("random", 0.99), Goal("greedy", 0.8), Goal("search:1"), Goal("search:2")),
+    "shogi-ppo": (
+        Goal("random", 0.99),
+        Goal("greedy", 0.8),
+        Goal("search:1"),
+        Goal("search:2", 0.6),
+        Goal("search:3"),
+    ),
 }
 NETWORKS: dict[str, dict[str, Any]] = {
     "mlp 256": {"network": "mlp", "hidden_dim": 256},

@@ -10,19 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
+from benchmarks.answers import TOLERATED, Answer, best_answers, largest_gain
 from benchmarks.measure import plain_table
 from benchmarks.runs import Progress, run_folder
-from keisei.evaluation.statistics import Interval, mean_interval
+from benchmarks.worlds_played import Played, play_episodes
 from keisei.games.contract import GameSpec
-from keisei.policies.contract import Policy, Situation
+from keisei.policies.contract import Policy
 from keisei.policies.registry import named_player
 from keisei.training.api import length_overrides, plan_run
 from keisei.training.players import load_trained
-from keisei.training.settings import TrainConfig
 
 MODES: Mapping[str, Sequence[str]] = {
     "one after another": ("learner.training=sequential", "learner.acting=one-by-one"),
@@ -36,28 +34,14 @@ STAG = 2.0
 
 
 @dataclass(frozen=True)
-class Played:
-    """Whole episodes of a policy in all seats."""
-
-    returns: NDArray[np.float64]
-    """[games]: the mean return of the agents of a world."""
-    rewards: NDArray[np.float32]
-    """[turns, games, seats]; 0 after the end of an episode."""
-    actions: NDArray[np.int32]
-    """[turns, games, seats]; -1 where a seat did not act."""
-
-    @property
-    def mean(self) -> Interval:
-        return mean_interval(self.returns.tolist())
-
-
-@dataclass(frozen=True)
 class Compared:
     """The agents of a run beside random players, and beside players with simple rules if there are any."""
 
     learned: Played
     random: Played
     rules: Played | None
+    answers: Sequence[Answer] = ()
+    """What each agent gains by learning on against the others, if that was tried."""
 
 
 Verdict = Callable[[Compared], tuple[str, bool]]
@@ -70,6 +54,8 @@ class WorldGoal:
 
     verdict: Verdict
     modes: Sequence[str] = ("parallel",)
+    answers: bool = False
+    """Whether agents look for better answers to each other."""
 
 
 def _half_of_the_rules(found: Compared) -> tuple[str, bool]:
@@ -90,19 +76,23 @@ def _both_defect(found: Compared) -> tuple[str, bool]:
 
 
 def _stags_or_hares(found: Compared) -> tuple[str, bool]:
-    """Says where most rewards come from. Who hunts stags also takes hares on the way, so the number of catches says
-    less. It is no proof of an equilibrium: nobody tries whether an agent could gain by hunting otherwise."""
+    """Says where most rewards come from, and whether agents are in an equilibrium: none of them finds an answer to the
+    other that earns much more."""
     rewards = found.learned.rewards
     stags, hares = rewards[rewards >= STAG].sum(), rewards[(rewards > 0) & (rewards < STAG)].sum()
     name = "stags together" if stags > hares else "hares alone"
     share = float(max(stags, hares) / max(1e-9, stags + hares))
-    return f"{name}, {share:.0%} of rewards (goal 75%)", share >= 0.75
+    gain = largest_gain(found.answers)
+    return (
+        f"{name}, {share:.0%} of rewards; the best answer gains {gain:+.0%} (goal {TOLERATED:.0%})",
+        gain <= TOLERATED,
+    )
 
 
 GOALS: Mapping[str, WorldGoal] = {
     "treasurehunt-independent": WorldGoal(_half_of_the_rules, tuple(MODES)),
     "prisoners-dilemma-independent": WorldGoal(_both_defect),
-    "stag-hunt-independent": WorldGoal(_stags_or_hares),
+    "stag-hunt-independent": WorldGoal(_stags_or_hares, answers=True),
     "cleanup-independent": WorldGoal(_more_than_random),
 }
 
@@ -146,6 +136,7 @@ def learn_worlds(
 def _learn(
     preset: str, mode: str, overrides: Sequence[str], games: int, keep: Path | None, console: Console
 ) -> LearnedWorld:
+    goal = GOALS[preset]
     with run_folder(keep) as root:
         plan = plan_run(preset, overrides=[*MODES[mode], *overrides], root=root, existing="restart")
         with console.status(f"{preset}, {mode} …") as status:
@@ -157,8 +148,9 @@ def _learn(
                 play_episodes(config, agents, games),
                 play_episodes(config, _named("random", spec), games),
                 play_episodes(config, _named("heuristic", spec), games) if spec.heuristic else None,
+                best_answers(result.run, games, status.update) if goal.answers else (),
             )
-    words, reached = GOALS[preset].verdict(found)
+    words, reached = goal.verdict(found)
     counters, mean = result.counters, found.learned.mean
     return LearnedWorld(
         preset, mode, config.run.seed, counters.seconds / 60, counters.transitions, mean.value, mean.low, mean.high,
@@ -170,25 +162,6 @@ def _named(name: str, spec: GameSpec) -> Policy:
     policy = named_player(name, spec)
     assert policy is not None
     return policy
-
-
-def play_episodes(config: TrainConfig, policy: Policy, games: int) -> Played:
-    """Plays the first episode of each game, with seeds that no training uses."""
-    seed = 1_000_003 + config.run.seed
-    world = config.env.make(batch=games, seed=seed)
-    seats, running = world.spec.seats, np.ones(games, np.bool_)
-    situation, rewards, actions = Situation(world, seed, 0), [], []
-    while running.any():
-        rows, chosen = situation.rows, policy.act(situation).actions
-        acted = np.full((games, seats), -1, np.int32)
-        acted[rows.game, rows.seat] = chosen
-        step = world.step(chosen)
-        rewards.append(np.where(running[:, None], step.rewards, np.float32(0)))
-        actions.append(np.where(running[:, None], acted, np.int32(-1)))
-        running &= ~step.done
-        situation.advance()
-    earned = np.stack(rewards)
-    return Played(earned.sum(axis=0).mean(axis=1, dtype=np.float64), earned, np.stack(actions))
 
 
 def show_worlds(found: Sequence[LearnedWorld], console: Console) -> None:

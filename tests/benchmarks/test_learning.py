@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keisei.cli.main import app
+from keisei.training.api import plan_run
 
 CONFIG = """
 env: {game: tictactoe}
@@ -131,16 +132,61 @@ def test_verdicts_about_worlds() -> None:
     exploited = played([1.0, 1.0], actions=np.array([1, 0]))
     assert verdict("prisoners-dilemma-independent", learned=defecting, random=random, rules=None)[1]
     assert not verdict("prisoners-dilemma-independent", learned=exploited, random=random, rules=None)[1]
-    stags = played([5.0, 5.0], rewards=np.array([5.0, 5.0]))
-    mixed = played([3.0, 3.0], rewards=np.array([[[5.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, -1.0]]]))
-    text, reached = verdict("stag-hunt-independent", learned=stags, random=random, rules=None)
-    assert (reached, "stags together, 100%" in text) == (True, True)
-    assert not verdict("stag-hunt-independent", learned=mixed, random=random, rules=None)[1]
+
+
+def test_the_verdict_about_stags_asks_for_an_equilibrium() -> None:
+    import numpy as np
+    from benchmarks.answers import Answer
+    from benchmarks.learning_worlds import GOALS, Compared
+    from benchmarks.worlds_played import Played
+
+    from keisei.evaluation.statistics import Interval
+
+    def verdict(rewards: list[list[float]], *after: float) -> tuple[str, bool]:
+        played = Played(np.zeros(1), np.array([rewards], np.float32), np.zeros((1, 2, 2), np.int32))
+        answers = [
+            Answer(agent, *(Interval(mean, mean, mean) for mean in (20.0, value)))
+            for agent, value in enumerate(after)
+        ]
+        return GOALS["stag-hunt-independent"].verdict(Compared(played, played, None, answers))
+
+    text, reached = verdict([[5.0, 5.0], [-1.0, 0.0]], 21.9, 18.0)
+    assert (reached, text) == (True, "stags together, 100% of rewards; the best answer gains +9% (goal 10%)")
+    text, reached = verdict([[5.0, 5.0], [1.0, 4.0]], 20.0, 22.2)
+    assert (reached, text) == (False, "stags together, 93% of rewards; the best answer gains +11% (goal 10%)")
+    text, reached = verdict([[1.0, 1.0], [-1.0, 0.0]], 19.0, 18.0)
+    assert (reached, text) == (True, "hares alone, 100% of rewards; the best answer gains -5% (goal 10%)")
+
+
+def test_an_agent_finds_the_answer_to_one_that_cooperates_now_and_then(tmp_path: Path) -> None:
+    """Two agents that have hardly learned play at random, so each can gain by always defecting: 3 instead of 2.25 on
+    average. The run itself stays as it was."""
+    from benchmarks.answers import best_answers, largest_gain
+
+    settings = [
+        "run.steps=2048",
+        "parallel.backend=inline",
+        "env.options.max_turns=20",
+        "learner.ppo.learning_rate=1e-6",
+        "evaluation={temperature: 1, gate: 1}",  # the answer never becomes the best, and is played all the same
+    ]
+    run = plan_run("prisoners-dilemma-independent", overrides=settings, root=tmp_path).trainer().train().run
+    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
+    told: list[str] = []
+    found = best_answers(run, 50, told.append, share=0.5)
+    assert largest_gain(found) < 0.1  # with such a rate nobody learns
+    assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == before
+    config = run.path / "config.yaml"
+    config.write_text(config.read_text().replace("learning_rate: 1.0e-06", "learning_rate: 0.01"))
+    found = best_answers(run, 50, told.append, share=8)
+    assert [answer.agent for answer in found] == [0, 1]
+    assert min(answer.gain for answer in found) > 0.2
+    assert told == ["agent 0 looks for an answer", "agent 1 looks for an answer"] * 2
 
 
 def test_episodes_are_whole_and_counted_once() -> None:
     import numpy as np
-    from benchmarks.learning_worlds import play_episodes
+    from benchmarks.worlds_played import play_episodes
 
     from keisei.policies.registry import named_player
     from keisei.training.settings import TrainConfig

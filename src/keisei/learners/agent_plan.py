@@ -30,6 +30,8 @@ class AgentPlan(Settings):
     seed: int
     game: str
     options: dict[str, Any] = Field(default_factory=dict)
+    learns: bool = True
+    """Whether it learns at all. One that does not is played beside those that do, not in a stack with them."""
 
     @property
     def kind(self) -> str:

@@ -70,9 +70,14 @@ class IndependentLearners:
         """``acting`` says how workers compute the agents. ``timeout`` is how long a training may take,
         in seconds, before it counts as hung."""
         self.agents: tuple[AgentLearner, ...] = tuple(plan.build(game) for plan in plans)
+        self._fixed = {agent for agent, plan in enumerate(plans) if not plan.learns}
         trained = plan_agents(plans, game, stack_size).stacks if training == "stacked" else ()
-        self._stacks = [self._stacked(stack, game) for stack in trained if len(stack) > 1]
-        alone = {*range(len(plans))} - {agent for stack in self._stacks for agent in stack.agents}
+        self._stacks = [
+            self._stacked(stack, game) for stack in trained if len(stack) > 1 and not self._fixed & {*stack}
+        ]
+        alone = (
+            {*range(len(plans))} - {agent for stack in self._stacks for agent in stack.agents} - self._fixed
+        )
         units: list[Unit] = [*self._stacks, *(Alone(agent, self.agents[agent]) for agent in sorted(alone))]
         self.units = tuple(units)
         self.train_interval = train_interval
@@ -96,8 +101,11 @@ class IndependentLearners:
         return Report(dict(sorted(numbers.items())), dict(sorted(failures.items())))
 
     def behaviour(self, progress: float) -> Behaviour:
-        """Gives the weights of all agents, and how freely each of them plays."""
-        self.network.play_by([agent.behaviour(progress).settings for agent in self.agents])
+        """Gives the weights of all agents, and how freely each of them plays: fixed ones as at the end of a run."""
+        at = [1.0 if agent in self._fixed else progress for agent in range(len(self.agents))]
+        self.network.play_by(
+            [agent.behaviour(own).settings for agent, own in zip(self.agents, at, strict=True)]
+        )
         return Behaviour(self.network)
 
     def close(self) -> None:

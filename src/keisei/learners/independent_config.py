@@ -110,6 +110,9 @@ class IndependentConfig(Settings):
     """The memory of each agent that learns by DQN."""
     agents: dict[Annotated[int, Field(ge=0)], AgentSettings] = Field(default_factory=dict)
     """In what single agents differ, by number. Agent i plays seat i."""
+    fixed_agents: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Agents that do not learn, by number: they play on with the weights that they have. So the others learn an answer
+    to them."""
     parts: Literal[1] = 1
     """A minibatch of an agent is never split: threads share agents."""
 
@@ -159,10 +162,16 @@ class IndependentConfig(Settings):
             raise ConfigError(
                 f"{spec.name} has {spec.seats} agents, and at most {MOST_AGENTS} can learn in one world; take fewer"
             )
-        strangers = [agent for agent in self.agents if agent >= spec.seats]
-        if strangers:
+        for name, numbers in (("agents", self.agents), ("fixed_agents", self.fixed_agents)):
+            strangers = [agent for agent in numbers if agent >= spec.seats]
+            if strangers:
+                raise ConfigError(
+                    f"learner.{name} names agent {strangers[0]}, and {spec.name} has seats for agents "
+                    f"0 … {spec.seats - 1}"
+                )
+        if len(set(self.fixed_agents)) == spec.seats:
             raise ConfigError(
-                f"learner.agents names agent {strangers[0]}, and {spec.name} has seats for agents 0 … {spec.seats - 1}"
+                f"learner.fixed_agents names all {spec.seats} agents, so none would learn; leave at least one out"
             )
         for agent in range(spec.seats):
             self.model_of(agent, model, spec)

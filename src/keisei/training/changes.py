@@ -60,7 +60,8 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
                 "rho_clip", "trace_clip", "normalise_advantages", "target_kl", "max_grad_norm", "double",
                 "target_interval", "tau", "huber", "epsilon", "final_epsilon", "epsilon_decay", "epsilon_share",
                 "epsilon_spread", "replay",
-                "dqn", "ppo", "training", "acting", "stack_size", "train_interval", "training_timeout",
+                "dqn", "ppo", "training", "acting", "stack_size", "fixed_agents", "train_interval",
+                "training_timeout",
             }
         ),
         "league": WHOLE_SECTION,

@@ -110,6 +110,7 @@ def agent_plans(config: TrainConfig, spec: GameSpec) -> list[AgentPlan]:
             seed=keyed_word(config.run.seed, agent) >> 1,
             game=portable_name(config.env.game) if settings.training == "processes" else config.env.game,
             options=config.env.game_options(),
+            learns=agent not in settings.fixed_agents,
         )
         for agent in range(spec.seats)
     ]
