@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -203,6 +204,9 @@ def test_due_counts_minibatches_of_all_epochs() -> None:
     assert many.due() == 3 * len(list(many.view().minibatches(7, seed=0, epoch=0))) > 3
     many.take(())
     assert many.due() == 0
+    half = ExperienceBuffer(spec, 0.9, 0.8, minibatch_size=7, epochs=3, share=0.5)
+    half.take(slabs)
+    assert half.due() == 3 * len(list(half.view().minibatches(7, seed=0, epoch=0, share=0.5)))
 
 
 @pytest.mark.parametrize(("rows", "size", "sizes"), [(10, 4, [4, 4, 4]), (8, 4, [4, 4]), (3, 4, [3])])
@@ -215,3 +219,37 @@ def test_minibatches_have_one_size_and_leave_nothing_out(rows: int, size: int, s
     drawn = np.concatenate([batch.actions for batch in batches])
     assert sorted(drawn[:rows].tolist()) == list(range(rows))
     np.testing.assert_array_equal(drawn[rows:], drawn[: len(drawn) - rows])
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.7, 1.0])
+def test_a_share_of_the_rows_has_the_largest_advantages(share: float) -> None:
+    """Large on either side of the mean, which is far from 0 here; in the order in which all rows would come."""
+    view = view_of(advantages=5 + np.random.default_rng(3).normal(size=40).astype(np.float32))
+    mean = sum(view.whole.advantages.tolist()) / 40
+    by_size = sorted(range(40), key=lambda row: -abs(view.whole.advantages[row] - mean))
+    wanted = set(by_size[: math.ceil(40 * share)])
+    drawn = [row for batch in view.minibatches(64, 1, 2, share) for row in batch.actions.tolist()]
+    everything = [row for batch in view.minibatches(64, 1, 2) for row in batch.actions.tolist()]
+    assert drawn == [row for row in everything if row in wanted]
+
+
+def test_of_equal_advantages_as_many_are_taken() -> None:
+    view = view_of(advantages=np.ones(9, np.float32))
+    drawn = [row for batch in view.minibatches(64, 1, 2, 0.5) for row in batch.actions.tolist()]
+    assert sorted(drawn) == [0, 1, 2, 3, 4]
+
+
+def view_of(advantages: np.ndarray) -> RolloutView:  # type: ignore[type-arg]
+    """Rows whose actions are their numbers."""
+    rows = len(advantages)
+    numbers = np.zeros(rows, np.float32)
+    return RolloutView(
+        Minibatch(
+            np.zeros((rows, 1), np.uint8),
+            np.arange(rows, dtype=np.int32),
+            numbers,
+            numbers,
+            advantages,
+            numbers,
+        )
+    )

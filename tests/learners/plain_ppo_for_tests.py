@@ -71,12 +71,14 @@ class PlainView:
 
     rows: Minibatch
     asked: list[tuple[int, int, int]] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
 
     def merged(self) -> Minibatch:
         return self.rows
 
-    def minibatches(self, size: int, seed: int, epoch: int) -> Iterator[Minibatch]:
+    def minibatches(self, size: int, seed: int, epoch: int, share: float) -> Iterator[Minibatch]:
         self.asked.append((size, seed, epoch))
+        self.shares.append(share)
         for start in range(0, len(self.rows), size):
             yield rows_of(self.rows, start, start + size)
 

@@ -166,6 +166,12 @@ def test_every_epoch_of_a_run_has_a_key_of_its_own() -> None:
     assert ppo.updates == 2
 
 
+def test_the_share_of_the_settings_is_asked_for_in_every_epoch() -> None:
+    ppo, view = linear(epochs=2, minibatch_size=4, advantage_share=0.25), PlainView(some_rows(8))
+    ppo.learn(view, 0.0)
+    assert view.shares == [0.25, 0.25]
+
+
 def test_the_network_trains_while_it_learns_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     ppo = linear(epochs=1, minibatch_size=4)
     modes: list[bool] = []

@@ -52,6 +52,8 @@ def test_the_entropy_weight_goes_in_a_straight_line() -> None:
         ("learning_rate", 0.0),
         ("final_rate", 1.1),
         ("epochs", 0),
+        ("advantage_share", 0.0),
+        ("advantage_share", 1.1),
         ("minibatch_size", 0),
         ("parts", 0),
         ("parts", "many"),

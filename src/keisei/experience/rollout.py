@@ -21,7 +21,7 @@ from keisei.experience.carry import Carry, Closed
 from keisei.experience.collected import CollectedSlab, Leases
 from keisei.experience.contract import Lend
 from keisei.experience.judging import Judge, judge_slab
-from keisei.games.contract import Array, ByteArray, FloatArray, GameSpec, IntArray
+from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, GameSpec, IntArray
 from keisei.games.randomness import keyed_word
 from keisei.runs.metric_names import CARRIED, DROPPED_CARRIES
 
@@ -64,12 +64,14 @@ class RolloutView:
             raise ConfigError("the buffer is empty: collect something before you learn")
         return self.whole
 
-    def minibatches(self, size: int, seed: int, epoch: int) -> Iterator[Minibatch]:
-        """Yields all transitions, in an order keyed by (seed, epoch). The last minibatch is filled up with the
-        first transitions again. With a new size in each update, torch would prepare its convolutions again each
-        time and keep them all (measured: 2 MB an update)."""
+    def minibatches(self, size: int, seed: int, epoch: int, share: float = 1.0) -> Iterator[Minibatch]:
+        """Yields a share of all transitions, those with the largest advantages, in an order keyed by (seed, epoch).
+        The last minibatch is filled up with the first transitions again. With a new size in each update, torch would
+        prepare its convolutions again each time and keep them all (measured: 2 MB an update)."""
         whole = self.merged()
         order = shuffled(len(whole), seed, epoch)
+        if share < 1:
+            order = order[_has_large_advantage(whole.advantages, share)[order]]
         if len(order) > size and len(order) % size:
             order = np.concatenate([order, order[: size - len(order) % size]])
         for start in range(0, len(order), size):
@@ -99,8 +101,10 @@ class ExperienceBuffer:
         owner: int = 0,
         minibatch_size: int | None = None,
         epochs: int = 1,
+        share: float = 1.0,
     ) -> None:
-        """``minibatch_size`` (None: all rows at once) and ``epochs`` are those of the learner; ``due`` uses them."""
+        """``minibatch_size`` (None: all rows at once), ``epochs`` and ``share`` are those of the learner; ``due`` uses
+        them."""
         if judge is None and (vtrace or carries(spec)):
             why = (
                 "V-trace compares"
@@ -113,7 +117,7 @@ class ExperienceBuffer:
         self._judge = judge
         self._vtrace = vtrace
         self._owner = owner
-        self._minibatch_size, self._epochs = minibatch_size, epochs
+        self._minibatch_size, self._epochs, self._share = minibatch_size, epochs, share
         self._carry = Carry()
         self._view = RolloutView(_nothing(spec))
 
@@ -151,7 +155,7 @@ class ExperienceBuffer:
 
     def due(self) -> int:
         """Gives the gradient steps of all epochs. A learner that stops early may make fewer."""
-        rows = len(self)
+        rows = _share_of(len(self), self._share)
         return self._epochs * math.ceil(rows / (self._minibatch_size or max(1, rows)))
 
     def view(self) -> RolloutView:
@@ -203,6 +207,19 @@ class ExperienceBuffer:
 def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """Gives a permutation that depends only on its key."""
     return np.random.Generator(np.random.Philox(key=keyed_word(seed, epoch))).permutation(count)
+
+
+def _has_large_advantage(advantages: FloatArray, share: float) -> BoolArray:
+    """Marks a share of the rows: those whose advantages are furthest from the mean. Their actions were better or worse
+    than expected, so most of the gradient comes from them. Of equal ones the first are taken."""
+    distances = np.abs(advantages - advantages.mean())
+    chosen = np.zeros(len(advantages), np.bool_)
+    chosen[np.argsort(-distances, kind="stable")[: _share_of(len(advantages), share)]] = True
+    return chosen
+
+
+def _share_of(rows: int, share: float) -> int:
+    return math.ceil(rows * share)
 
 
 def merged(parts: Sequence[Minibatch]) -> Minibatch:

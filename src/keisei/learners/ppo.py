@@ -55,8 +55,9 @@ class Rollout(Protocol):
         """All transitions."""
         ...
 
-    def minibatches(self, size: int, seed: int, epoch: int) -> Iterator[Minibatch]:
-        """All transitions in minibatches of one size, in an order keyed by (seed, epoch)."""
+    def minibatches(self, size: int, seed: int, epoch: int, share: float) -> Iterator[Minibatch]:
+        """A share of all transitions, those with the largest advantages, in minibatches of one size, in an order
+        keyed by (seed, epoch)."""
         ...
 
 
@@ -175,8 +176,10 @@ class PPO:
 
     def minibatches(self, view: Rollout, epoch: int) -> Iterator[Minibatch]:
         """Gives the minibatches of one epoch of the next update."""
-        key = self.updates * self.config.epochs + epoch
-        return map(self._normalised, view.minibatches(self.config.minibatch_size, self._seed, key))
+        config = self.config
+        key = self.updates * config.epochs + epoch
+        minibatches = view.minibatches(config.minibatch_size, self._seed, key, config.advantage_share)
+        return map(self._normalised, minibatches)
 
     def behaviour(self, progress: float) -> Behaviour:
         """Gives the current network, with constant temperature and epsilon."""

@@ -23,6 +23,9 @@ class PPOConfig(Settings):
     """The learning rate at the end of the run, as a share of ``learning_rate``."""
     epochs: Annotated[int, Field(ge=1)] = 3
     """Passes over the data of each update."""
+    advantage_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of an update's decisions to learn from: those with the largest advantages, of either sign. The others
+    would change little and take as long. Below 1, the same time has room for more games."""
     minibatch_size: Annotated[int, Field(ge=1)] = 512
     """Decisions of one gradient step."""
     parts: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"

@@ -177,6 +177,7 @@ def _rollout_buffer(
         trace_clip=own.config.trace_clip,
         minibatch_size=own.config.minibatch_size,
         epochs=own.config.epochs,
+        share=own.config.advantage_share,
     )
 
 

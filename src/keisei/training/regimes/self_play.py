@@ -78,6 +78,7 @@ def build_buffer(config: TrainConfig, spec: GameSpec, learner: Learner[Any]) -> 
         trace_clip=settings.trace_clip,
         minibatch_size=settings.minibatch_size,
         epochs=settings.epochs,
+        share=settings.advantage_share,
     )
 
 
