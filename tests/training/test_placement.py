@@ -25,6 +25,7 @@ CARRIES = (
     "run.steps=420",
     "learner.minibatch_size=32",
     "learner.parts=2",
+    "learner.advantage_share=0.7",
 )
 
 
