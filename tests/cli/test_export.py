@@ -29,6 +29,11 @@ NETWORKS: list[dict[str, Any]] = [
     {"network": "residual", "channels": 8, "blocks": 1, "squeeze_excitation": True},
     {"network": "slim", "channels": 8, "blocks": 1, "outputs": "dueling", "quantiles": 3},
 ]
+OF_ACTIONS: list[dict[str, Any]] = [
+    {"network": "actions", "hidden_dim": 16},
+    {"network": "actions", "hidden_dim": 16, "outputs": "dueling"},
+    {"network": "actions", "hidden_dim": 16, "outputs": "q", "quantiles": 3},
+]
 
 
 @pytest.fixture
@@ -42,9 +47,13 @@ def export(root: Path, *arguments: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    "model", NETWORKS, ids=lambda model: f"{model['network']}-{model.get('outputs', '')}"
+    ("name", "model"),
+    [
+        *((name, model) for name in ("shogi", "connect-four") for model in NETWORKS),
+        *(("ludo", model) for model in OF_ACTIONS),
+    ],
+    ids=lambda given: given if isinstance(given, str) else f"{given['network']}-{given.get('outputs', '')}",
 )
-@pytest.mark.parametrize("name", ["shogi", "connect-four"])
 def test_onnx_runtime_gives_the_numbers_of_torch(tmp_path: Path, model: dict[str, Any], name: str) -> None:
     game = make_game(name, batch=4)
     network = build_network(model, game.spec, seed=1)

@@ -15,7 +15,7 @@ from torch import Generator, Tensor, nn
 from keisei.games.contract import ActionInputs, GameSpec
 from keisei.policies.layers import initialise, linear
 from keisei.policies.model_config import ModelConfig, action_width, check_action_inputs
-from keisei.policies.networks import ActorCritic
+from keisei.policies.networks import ActorCritic, chosen_logits
 
 __all__ = ["ActionNet"]
 
@@ -64,22 +64,44 @@ class ActionNet(ActorCritic):
     def forward(self, observations: Tensor, actions: Tensor | None = None) -> tuple[Tensor, Tensor]:
         inputs = observations.to(torch.float32)
         flat = (inputs if self.scale is None else inputs * self.scale).flatten(1)
-        summary = self.summary(torch.cat([flat[:, self.others], flat[:, self.things].sum(1)], 1))
-        listed = torch.arange(len(self.kinds), device=flat.device).expand(len(flat), -1)
-        if actions is not None:  # in the order [output, action], so the first block names the actions
-            listed = actions.reshape(len(flat), self._outputs, -1)[:, 0].long()
-        row, column = (listed >= 0).nonzero(as_tuple=True)
-        scores = self._scores(flat, summary, row, listed[row, column])
-        placed = scores.new_zeros(*listed.shape, self._outputs).index_put((row, column), scores)
-        return placed.transpose(1, 2).flatten(1), self.value(summary).squeeze(-1)
+        alike = flat.index_select(1, self.things.flatten()).reshape(-1, *self.things.shape).sum(1)
+        summary = self.summary(torch.cat([flat.index_select(1, self.others), alike], 1))
+        values = self.value(summary).squeeze(-1)
+        if actions is None:
+            return self._all_scores(flat, summary), values
+        if torch.onnx.is_in_onnx_export():  # ONNX has no lists of different lengths
+            return chosen_logits(self._all_scores(flat, summary), actions), values
+        return self._listed_scores(flat, summary, actions), values
 
-    def _scores(self, flat: Tensor, summary: Tensor, row: Tensor, action: Tensor) -> Tensor:
-        """[m, outputs]: the scores of m actions, each in its row."""
-        inputs, kinds = flat[row[:, None], self.places[action]], self.kinds[action]
-        seen = self.told(summary)[row]
-        for kind, weight in enumerate(self.first):
-            of_kind = (kinds == kind).nonzero().squeeze(1)
-            seen = seen.index_add(0, of_kind, inputs[of_kind] @ weight)
+    def _all_scores(self, flat: Tensor, summary: Tensor) -> Tensor:
+        """[n, outputs · actions]: the scores of all actions."""
+        inputs = flat.index_select(1, self.places.flatten()).reshape(-1, *self.places.shape)
+        products = torch.einsum("nai,aio->nao", inputs, self.first[self.kinds])
+        return self._scores(self.told(summary)[:, None] + products).transpose(1, 2).flatten(1)
+
+    def _listed_scores(self, flat: Tensor, summary: Tensor, actions: Tensor) -> Tensor:
+        """[n, outputs · k]: the scores of the actions that are asked for; others have any."""
+        # In the order [output, action], so the first block names the actions.
+        listed = actions.reshape(len(flat), self._outputs, -1)[:, 0].long()
+        row, column, action = self._by_kind(listed)
+        # Numbers of places in the whole batch: `take` needs half the time of an index for each axis.
+        places = torch.add(self.places.index_select(0, action), row[:, None], alpha=flat.shape[1])
+        counts = self.kinds[action].bincount(minlength=len(self.first)).tolist()
+        of_kinds = torch.split(flat.take(places), counts)
+        products = [inputs @ weight for inputs, weight in zip(of_kinds, self.first, strict=True)]
+        scores = self._scores(self.told(summary).index_select(0, row) + torch.cat(products))
+        placed = scores.new_zeros(*listed.shape, self._outputs).index_put((row, column), scores)
+        return placed.transpose(1, 2).flatten(1)
+
+    def _by_kind(self, listed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """[m] each: row, column and number of all listed actions, those of one kind together."""
+        row, column = (listed >= 0).nonzero(as_tuple=True)
+        action = listed[row, column]
+        order = self.kinds[action].argsort(stable=True)
+        return row[order], column[order], action[order]
+
+    def _scores(self, seen: Tensor) -> Tensor:
+        """[…, outputs]: the scores of actions from what each of them sees, […, narrow]."""
         features = seen.relu()
         scores: Tensor = self.policy(features + self.second(features).relu())
         return scores
