@@ -20,6 +20,7 @@ from keisei.runs.state_tensors import weights_digest
 from keisei.training import dqn_agent
 from keisei.training.dqn_agent import DQNAgent, train_dqn
 from keisei.training.players import load_player
+from keisei.training.presets import load_preset
 from keisei.training.regimes.learner_settings import PoolSettings
 
 SMALL = ("model.hidden_dim=16", "model.num_layers=1", "parallel.backend=inline")
@@ -65,6 +66,13 @@ def test_steps_may_be_given(tmp_path: Path) -> None:
     assert isinstance(agent.config.learner, PoolSettings)
     assert agent.config.learner.replay.learning_steps == 3
     assert agent.learner.steps % 3 == 0
+
+
+def test_a_small_batch_is_not_split_as_the_preset_splits_its_own(tmp_path: Path) -> None:
+    assert load_preset("ludo-dqn").settings["learner"]["parts"] == 2
+    agent = trained(tmp_path, game="ludo", n_episodes=2, overrides=["parallel.backend=inline"])
+    assert isinstance(agent.config.learner, PoolSettings)
+    assert agent.config.learner.parts == 1
 
 
 @pytest.mark.parametrize(("cores", "workers"), [(1, 1), (2, 1), (3, 1), (48, 46)])

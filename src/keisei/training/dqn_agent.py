@@ -75,6 +75,7 @@ def train_dqn(
     workers = max(1, usable_cores() - SPARE_CORES) if num_workers is None else num_workers
     values = {
         "learner.minibatch_size": batch_size,
+        "learner.parts": "auto",  # those of a preset are for its own minibatches
         "learner.replay.capacity": buffer_size,
         "learner.replay.learning_steps": "auto"
         if learning_steps_per_batch is None
