@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -243,12 +244,21 @@ def pids_of(manager: ParallelManager) -> list[int]:
     return [worker.process_id for worker in manager.get_status().workers if worker.process_id is not None]
 
 
-def until(holds: Callable[[], bool], seconds: float = 20.0) -> bool:
-    """Wait for something that must come; the time is only there to end a test that fails."""
+def kill(pid: int) -> None:
+    """Ends a process of a worker. It may be dead already: by a kill before, which the manager has not noticed yet."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
+    """Wait for something that must come; the time is only there to end a test that fails. It is not asked again once
+    it has come: what collects experiences gives something else then."""
     deadline = time.monotonic() + seconds
-    while not holds() and time.monotonic() < deadline:
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.01)
-    return holds()
+    return True
 
 
 def children_of(pid: int) -> list[int]:

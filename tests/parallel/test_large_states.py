@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 import threading
 from typing import Any
 
 import pytest
-from games_for_tests import BACKENDS, digests, manager_of, nudge, pids_of, sequences_of
+from games_for_tests import BACKENDS, digests, kill, manager_of, nudge, pids_of, sequences_of
 
 from keisei.parallel import ParallelManager, arena
 from keisei.parallel.backends.channel import Channel
@@ -54,7 +52,7 @@ def test_hands_change_with_large_states(
             assert all_through_the_pipe(manager)
             if backend == "process":
                 alive = pids_of(manager)  # one that was killed before may not be back yet
-                os.kill(alive[number % len(alive)], signal.SIGKILL)
+                kill(alive[number % len(alive)])
             nudge(manager)
             manager.sync_model_to_workers()
         assert in_several_pieces(manager)
@@ -98,7 +96,7 @@ def test_asynchronous_play_with_large_states(backend: str) -> None:
             manager.release_experiences()
             if backend == "process" and number % 3 == 0:
                 for pid in pids_of(manager)[:1]:  # one that was killed before may not be back yet
-                    os.kill(pid, signal.SIGKILL)
+                    kill(pid)
             if number % 4 == 2:
                 manager.pause_workers([number % 2])
             if number % 4 == 3:

@@ -21,8 +21,8 @@ from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.worker.self_play_worker import Manager
 from keisei.parallel.workers import Worker
 
-START_SECONDS = 60.0
-"""The longest time that a first start may take."""
+START_SECONDS = 180.0
+"""The longest time that a first start may take. On a busy machine, torch alone may take a minute to import."""
 START_MARGIN = 20.0
 
 

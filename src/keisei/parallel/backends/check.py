@@ -44,7 +44,7 @@ NO_SUCH_SLAB = 1 << 20
 T = TypeVar("T")
 
 
-def check_backend(factory: Callable[[Arena], Backend], patience: float = 60.0) -> None:
+def check_backend(factory: Callable[[Arena], Backend], patience: float = 180.0) -> None:
     """Plays with real workers of a backend, and raises ``ContractError`` if they break a rule.
 
     ``factory`` makes the backend for an arena, without weights. ``patience`` is how many seconds a start, a slab or
