@@ -1,5 +1,6 @@
 #include "ludo.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -129,13 +130,16 @@ Victim victim_at(const Position& p, const Rules& rules, int position) {
     return {};
 }
 
-Threats::Threats(const Position& p, const Rules& rules) {
+Enemies::Enemies(const Position& p, const Rules& rules) {
+    safe_ = SAFE_SQUARES | u64(1) << (LAST_ON_LOOP + 1);  // the seat to move leaves the loop before its last square
+    if (rules.seats == 2) safe_ |= u64(1) << UNSHARED;
+    const int start = rules.square(p.turn, START);
     for (int seat = 0; seat < rules.seats; ++seat) {
         if (seat == p.turn) continue;
         for (const int position : p.tokens[seat]) {
             if (!is_on_loop(position)) continue;
-            for (int at = position + 1; at <= position + VALUES && at <= LAST_ON_LOOP; ++at)
-                ++count_[rules.square(seat, at)];
+            there_[count_] = (rules.square(seat, position) - start + LOOP) % LOOP;
+            reach_[count_++] = std::min(VALUES, LAST_ON_LOOP - position);
         }
     }
 }
@@ -147,10 +151,10 @@ constexpr int SQUARE = 6;
 constexpr int LEAVES_YARD = 20 * SQUARE, COMES_HOME = 20 * SQUARE, CAPTURES = 20 * SQUARE, IS_SAFE = 3 * SQUARE;
 constexpr int TO_LEAVE_AGAIN = 10;  // squares that a captured token loses beside its way
 
-int worth(const Position& p, const Rules& rules, const Threats& threats, int action) {
+int worth(const Position& p, const Rules& rules, const Enemies& enemies, int action) {
     const int seat = p.turn, from = p.tokens[seat][token_of(action)], to = after_move(from, value_of(action));
     // An enemy token behind captures with one die in six.
-    const auto risk = [&](int position) { return threats.on(p, rules, position) * (position + TO_LEAVE_AGAIN); };
+    const auto risk = [&](int position) { return enemies.dangers(position) * (position + TO_LEAVE_AGAIN); };
     int sum = SQUARE * (to - from) + risk(from) - risk(to);
     if (from == YARD) sum += LEAVES_YARD;
     else sum += from / 3 + IS_SAFE * (rules.is_safe(seat, to) - rules.is_safe(seat, from));
@@ -163,12 +167,12 @@ int worth(const Position& p, const Rules& rules, const Threats& threats, int act
 }  // namespace
 
 int heuristic_action(const Position& p, const Rules& rules, u64 key) {
-    const Threats threats(p, rules);
+    const Enemies enemies(p, rules);
     int best = -1, best_worth = 0;
     u64 best_lot = 0;
     for (u32 rest = legal_actions(p, rules); rest; rest &= rest - 1) {
         const int action = std::countr_zero(rest);
-        const int value = worth(p, rules, threats, action);
+        const int value = worth(p, rules, enemies, action);
         const u64 lot = keyed_word({key, u64(action)});
         if (best < 0 || value > best_worth || (value == best_worth && lot > best_lot))
             best = action, best_worth = value, best_lot = lot;

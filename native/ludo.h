@@ -16,6 +16,14 @@ constexpr int YARD = -1, START = 0, LAST_ON_LOOP = 50, HOME = 56;
 
 constexpr bool is_on_loop(int position) { return position >= START && position <= LAST_ON_LOOP; }
 constexpr bool is_safe_square(int square) { return square % QUARTER == 0 || square % QUARTER == 8; }
+constexpr int UNSHARED = LOOP / 2 - 1;  // between two players, the square before the other's start
+
+// The safe squares as bits. They are the same for each player, counted from the own start.
+constexpr u64 SAFE_SQUARES = [] {
+    u64 squares = 0;
+    for (int square = 0; square < LOOP; ++square) squares |= u64(is_safe_square(square)) << square;
+    return squares;
+}();
 
 // A turn brings three dice at most. Each further roll costs a die and brings three; tokens that reach home or are
 // captured bring one, and no token does so twice in a turn.
@@ -31,11 +39,11 @@ struct Rules {
     int corner(int seat) const { return seats == 2 ? 2 * seat : seat; }
     // The square of the loop, counted from the start of seat 0.
     int square(int seat, int position) const { return (position + QUARTER * corner(seat)) % LOOP; }
-    // Whether a token that is out of the yard can be captured nowhere. Between two players one more square is safe:
-    // the one before the other's start, which the other never reaches.
+    // Whether a token that is out of the yard cannot be captured. Between two players one more square is safe, since
+    // the other never comes there.
     bool is_safe(int seat, int position) const {
         return position > LAST_ON_LOOP || is_safe_square(square(seat, position)) ||
-               (seats == 2 && position == LOOP / 2 - 1);
+               (seats == 2 && position == UNSHARED);
     }
 };
 
@@ -83,18 +91,45 @@ struct Victim {
 };
 Victim victim_at(const Position& p, const Rules& rules, int position);
 
-// For each square of the loop, how many enemy tokens stand one to six squares before it and can come to it.
-class Threats {
+// The enemy tokens on the loop: which of them could capture a token of the seat to move, and be captured by it, with
+// one die. Blocks are not considered.
+class Enemies {
   public:
-    Threats(const Position& p, const Rules& rules);
+    Enemies(const Position& p, const Rules& rules);
 
-    // How many enemy tokens could capture a token of the seat to move that stands here, with one die each.
-    int on(const Position& p, const Rules& rules, int position) const {
-        return position == YARD || rules.is_safe(p.turn, position) ? 0 : count_[rules.square(p.turn, position)];
+    // How many could capture a token that stands here.
+    int dangers(int position) const {
+        if (!is_on_loop(position) || is_safe(position)) return 0;
+        int sum = 0;
+        for (int i = 0; i < count_; ++i) {
+            const int way = position - there_[i];
+            sum += unsigned(way + (way < 0 ? LOOP : 0) - 1) < unsigned(reach_[i]);
+        }
+        return sum;
+    }
+    // Whether a token that comes here captures one.
+    bool is_met(int position) const {
+        if (!is_on_loop(position) || is_safe(position)) return false;
+        bool met = false;
+        for (int i = 0; i < count_; ++i) met |= there_[i] == position;
+        return met;
+    }
+    // How many a token that stands here could capture.
+    int targets(int position) const {
+        if (!is_on_loop(position)) return 0;
+        int sum = 0;
+        for (int i = 0; i < count_; ++i)
+            sum += unsigned(there_[i] - position - 1) < unsigned(VALUES) && !is_safe(there_[i]);
+        return sum;
     }
 
   private:
-    u8 count_[LOOP] = {};
+    bool is_safe(int position) const { return safe_ >> position & 1; }
+
+    int count_ = 0;
+    int there_[TOKENS * (MAX_SEATS - 1)];  // the square of each, counted from the start of the seat to move
+    int reach_[TOKENS * (MAX_SEATS - 1)];  // how many squares it can go on the loop, at most the highest die
+    u64 safe_;                             // the squares where nobody is captured, counted in the same way
 };
 
 // The action of a player by simple rules: home, captures, danger and progress. The key decides between equal ones.

@@ -20,13 +20,15 @@ struct Layout {
     int own_places() const { return 0; }                             // [token][place]
     int own_progress() const { return TOKENS * PLACES; }             // [token]
     int own_dangers() const { return own_progress() + TOKENS; }      // [token]
-    int enemy(int index) const { return own_dangers() + TOKENS + ENEMY_BYTES * index; }
+    int own_targets() const { return own_dangers() + TOKENS; }       // [token]
+    int enemy(int index) const { return own_targets() + TOKENS + ENEMY_BYTES * index; }
     int dice() const { return enemy(enemies); }                      // [value]
     int legal() const { return dice() + VALUES; }                    // [action], and so are the others
     int captures() const { return legal() + ACTIONS; }
     int becomes_safe() const { return captures() + ACTIONS; }
     int dangers() const { return becomes_safe() + ACTIONS; }
-    int bytes() const { return dangers() + ACTIONS; }
+    int targets() const { return dangers() + ACTIONS; }
+    int bytes() const { return targets() + ACTIONS; }
 };
 
 void write_observation(const Position& p, const Rules& rules, u32 legal, u8* out);

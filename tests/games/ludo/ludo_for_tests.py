@@ -118,6 +118,18 @@ def dangers(tokens: Tokens, seat: int, position: int) -> int:
     )
 
 
+def targets(tokens: Tokens, seat: int, position: int) -> int:
+    """How many tokens of others stand one to six places after this one on the own way, and are not safe there."""
+    players = len(tokens)
+    ahead = way(seat, players)[position + 1 : position + 7] if position >= 0 else []
+    return sum(
+        place(other, there, players) in ahead and not is_safe(tokens, other, there)
+        for other in range(players)
+        for there in tokens[other]
+        if other != seat and there >= 0
+    )
+
+
 def observation(board: LudoBoard) -> Array:
     """What docs/games/ludo.md says that the seat to move sees."""
     players, seat, tokens = len(board.tokens), board.to_move, board.tokens
@@ -127,6 +139,7 @@ def observation(board: LudoBoard) -> Array:
         parts += [int(position == where) for where in range(-1, 57)]
     parts += [position + 1 for position in tokens[seat]]
     parts += [dangers(tokens, seat, position) for position in tokens[seat]]
+    parts += [targets(tokens, seat, position) for position in tokens[seat]]
     for ahead in [26] if players == 2 else [13, 26, 39]:
         there = [other for other in range(players) if (starts[other] - starts[seat]) % 52 == ahead]
         parts += enemy(tokens[there[0]] if there else (), ahead)
@@ -141,6 +154,7 @@ def observation(board: LudoBoard) -> Array:
     ]
     parts += [int(action in effects and is_safe(tokens, seat, effects[action])) for action in range(24)]
     parts += [dangers(tokens, seat, effects[action]) if action in effects else 0 for action in range(24)]
+    parts += [targets(tokens, seat, effects[action]) if action in effects else 0 for action in range(24)]
     return np.array(parts, np.uint8)
 
 

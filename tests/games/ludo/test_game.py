@@ -40,11 +40,11 @@ def test_the_spec_tells_what_ludo_is() -> None:
     assert (spec.zero_sum, spec.simultaneous, spec.chance, spec.heuristic, spec.looks_ahead) == (
         True, False, True, True, False,
     )  # fmt: skip
-    assert (spec.observation.shape, spec.packed_bytes) == ((402,), 15)
+    assert (spec.observation.shape, spec.packed_bytes) == ((430,), 15)
     four = make_game("ludo", players=4, max_plies=9).spec
-    assert (four.seats, four.zero_sum, four.observation.shape, four.packed_bytes) == (4, True, (522,), 23)
+    assert (four.seats, four.zero_sum, four.observation.shape, four.packed_bytes) == (4, True, (550,), 23)
     assert four.max_plies == 9
-    assert len(spec.observation.scale) == 402
+    assert len(spec.observation.scale) == 430
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_both_builds_play_the_same() -> None:
         arrays = [np.empty((16, 4), np.float32), *(np.empty(16, np.bool_) for _ in range(2))]
         told = []
         for _ in range(400):
-            seen, actions = np.empty((16, 522), np.uint8), np.empty(16, np.int32)
+            seen, actions = np.empty((16, 550), np.uint8), np.empty(16, np.int32)
             batch.observe(seen)
             batch.heuristic_actions(np.arange(16, dtype=np.int32), np.arange(16, dtype=np.uint64), actions)
             batch.step(

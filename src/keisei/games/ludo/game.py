@@ -138,10 +138,12 @@ class LudoGame(NativeBatch):
 
 
 def _action_inputs(size: int) -> ActionInputs:
-    """Gives what an observation shows of each action: its token (place, position, dangers), and at the end of the
-    observation four numbers for each action."""
-    tokens = [[*range(58 * token, 58 * token + 58), 232 + token, 236 + token] for token in range(4)]
-    of_action = size - 4 * ACTIONS
+    """Gives what an observation shows of each action: its token (place, position, dangers, targets), and at the end of
+    the observation five numbers for each action."""
+    tokens = [
+        [*range(58 * token, 58 * token + 58), 232 + token, 236 + token, 240 + token] for token in range(4)
+    ]
+    of_action = size - 5 * ACTIONS
     return ActionInputs(
         places=tuple(
             (*tokens[action % 4], *range(of_action + action, size, ACTIONS)) for action in range(ACTIONS)

@@ -19,12 +19,14 @@ def observation_meaning(players: int) -> list[str]:
         *(f"own token {token} stands at {place}" for token in tokens for place in range(YARD, HOME + 1)),
         *(f"position of own token {token}, plus 1" for token in tokens),
         *(f"dangers where own token {token} stands" for token in tokens),
+        *(f"targets from where own token {token} stands" for token in tokens),
         *(text for ahead in _AHEAD[players] for text in _corner(ahead)),
         *(f"dice of {value} in hand" for value in range(1, 7)),
         *(f"legal: {move}" for move in moves),
         *(f"captures: {move}" for move in moves),
         *(f"is then safe: {move}" for move in moves),
         *(f"dangers after: {move}" for move in moves),
+        *(f"targets after: {move}" for move in moves),
     ]
 
 
