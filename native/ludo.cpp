@@ -131,15 +131,15 @@ Victim victim_at(const Position& p, const Rules& rules, int position) {
 }
 
 Enemies::Enemies(const Position& p, const Rules& rules) {
-    safe_ = SAFE_SQUARES | u64(1) << (LAST_ON_LOOP + 1);  // the seat to move leaves the loop before its last square
-    if (rules.seats == 2) safe_ |= u64(1) << UNSHARED;
     const int start = rules.square(p.turn, START);
     for (int seat = 0; seat < rules.seats; ++seat) {
         if (seat == p.turn) continue;
         for (const int position : p.tokens[seat]) {
             if (!is_on_loop(position)) continue;
-            there_[count_] = (rules.square(seat, position) - start + LOOP) % LOOP;
-            reach_[count_++] = std::min(VALUES, LAST_ON_LOOP - position);
+            const int square = (rules.square(seat, position) - start + LOOP) % LOOP;
+            there_[count_] = square;
+            reach_[count_] = std::min(VALUES, LAST_ON_LOOP - position);
+            open_[count_++] = is_on_loop(square) && !is_safe(square) ? square : NOWHERE;
         }
     }
 }

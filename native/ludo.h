@@ -16,7 +16,6 @@ constexpr int YARD = -1, START = 0, LAST_ON_LOOP = 50, HOME = 56;
 
 constexpr bool is_on_loop(int position) { return position >= START && position <= LAST_ON_LOOP; }
 constexpr bool is_safe_square(int square) { return square % QUARTER == 0 || square % QUARTER == 8; }
-constexpr int UNSHARED = LOOP / 2 - 1;  // between two players, the square before the other's start
 
 // The safe squares as bits. They are the same for each player, counted from the own start.
 constexpr u64 SAFE_SQUARES = [] {
@@ -43,7 +42,7 @@ struct Rules {
     // the other never comes there.
     bool is_safe(int seat, int position) const {
         return position > LAST_ON_LOOP || is_safe_square(square(seat, position)) ||
-               (seats == 2 && position == UNSHARED);
+               (seats == 2 && position == LOOP / 2 - 1);
     }
 };
 
@@ -109,27 +108,26 @@ class Enemies {
     }
     // Whether a token that comes here captures one.
     bool is_met(int position) const {
-        if (!is_on_loop(position) || is_safe(position)) return false;
         bool met = false;
-        for (int i = 0; i < count_; ++i) met |= there_[i] == position;
+        for (int i = 0; i < count_; ++i) met |= open_[i] == position;
         return met;
     }
     // How many a token that stands here could capture.
     int targets(int position) const {
         if (!is_on_loop(position)) return 0;
         int sum = 0;
-        for (int i = 0; i < count_; ++i)
-            sum += unsigned(there_[i] - position - 1) < unsigned(VALUES) && !is_safe(there_[i]);
+        for (int i = 0; i < count_; ++i) sum += unsigned(open_[i] - position - 1) < unsigned(VALUES);
         return sum;
     }
 
   private:
-    bool is_safe(int position) const { return safe_ >> position & 1; }
+    static bool is_safe(int position) { return SAFE_SQUARES >> position & 1; }
 
+    static constexpr int MOST = TOKENS * (MAX_SEATS - 1), NOWHERE = -LOOP;
     int count_ = 0;
-    int there_[TOKENS * (MAX_SEATS - 1)];  // the square of each, counted from the start of the seat to move
-    int reach_[TOKENS * (MAX_SEATS - 1)];  // how many squares it can go on the loop, at most the highest die
-    u64 safe_;                             // the squares where nobody is captured, counted in the same way
+    int there_[MOST];  // the square of each, counted from the start of the seat to move
+    int reach_[MOST];  // how many squares it can go on the loop, at most the highest die
+    int open_[MOST];   // its square if the seat to move can capture it there, else NOWHERE
 };
 
 // The action of a player by simple rules: home, captures, danger and progress. The key decides between equal ones.
