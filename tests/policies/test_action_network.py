@@ -48,9 +48,10 @@ def test_inputs_of_actions_are_those_of_their_tokens(players: int) -> None:
         assert inputs.kinds[action] == die - 1
         seen = observations[:, inputs.places[action]]
         assert (seen[:, :58] == observations[:, 58 * token : 58 * token + 58]).all()
-        assert (seen[:, 60] == legal[:, action]).all()
-        assert (seen[~legal[:, action], 61:] == 0).all()
-    assert len(inputs.others(size)) == size - 4 * 60 - 4 * 24
+        assert (seen[:, 58:61] == observations[:, [232 + token, 236 + token, 240 + token]]).all()
+        assert (seen[:, 61] == legal[:, action]).all()
+        assert (seen[~legal[:, action], 62:] == 0).all()
+    assert len(inputs.others(size)) == size - 4 * 61 - 5 * 24
 
 
 @pytest.mark.parametrize("order", [order for order in permutations(range(4)) if order[0] == 2])
