@@ -19,7 +19,6 @@ from keisei.parallel import ParallelManager
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ModelConfig
 from keisei.policies.players.inference_policy import InferencePolicy
-from keisei.proving import same_weights
 from keisei.training.dqn_agent import DQNAgent
 from keisei.training.regimes.learner_settings import PoolSettings
 from keisei.training.settings import TrainConfig
@@ -86,8 +85,7 @@ def test_the_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(dqn, "Settings", settings)
         words += ["--rounds", "1"]
     if words[0] == "verify":
-        monkeypatch.setattr(same_weights, "TRAINER_KILLS", 1)
-        words += ["--workers", "2", "--rounds", "2", "--kills", "0"]
+        words += ["--workers", "1,2", "--rounds", "2", "--kills", "0"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
 

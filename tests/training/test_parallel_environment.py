@@ -173,7 +173,7 @@ def test_no_transition_is_torn_while_processes_play_and_agents_learn() -> None:
         "prisoners-dilemma",
         {
             "parallel": {"async_learning": True, "num_workers": 2, "train_interval": 1},
-            "experiment": {"epochs": 150, "max_turns": 25, "worlds": 4},
+            "experiment": {"epochs": 300, "max_turns": 25, "worlds": 4},
             "model": {
                 "hidden_dim": 8,
                 "num_layers": 1,

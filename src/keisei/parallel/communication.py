@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from keisei.parallel.backends.contract import Backend
+from keisei.parallel.backends.contract import START_SECONDS, Backend
 from keisei.parallel.messages import (
     ANSWER,
     Failed,
@@ -21,8 +21,6 @@ from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.worker.self_play_worker import Manager
 from keisei.parallel.workers import Worker
 
-START_SECONDS = 180.0
-"""The longest time that a first start may take. On a busy machine, torch alone may take a minute to import."""
 START_MARGIN = 20.0
 
 

@@ -24,8 +24,8 @@ from keisei.experience.collected import Experiences, Lease, LentSlab
 from keisei.experience.schema import bytes_per_transition
 from keisei.games.registry import portable_name
 from keisei.parallel.arena import Arena, ArenaSize
+from keisei.parallel.backends.contract import START_SECONDS
 from keisei.parallel.backends.registry import runs_elsewhere
-from keisei.parallel.communication import START_SECONDS
 from keisei.parallel.config import MAX_WORKERS, EnvConfig, ParallelConfig
 from keisei.parallel.document_names import read_settings
 from keisei.parallel.messages import Question, StatePiece

@@ -13,7 +13,7 @@ from keisei.errors import (
     TableFailedError,
     WorkerTraceback,
 )
-from keisei.parallel.communication import START_SECONDS
+from keisei.parallel.backends.contract import START_SECONDS
 from keisei.parallel.config import ParallelConfig
 from keisei.parallel.dealer import Dealer
 from keisei.parallel.deliveries import Deliveries

@@ -15,7 +15,7 @@ from keisei.errors import ContractError
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import SlabRecord
 from keisei.parallel.arena import Arena, ArenaSize
-from keisei.parallel.backends.contract import Backend, WorkerHandle
+from keisei.parallel.backends.contract import START_SECONDS, Backend, WorkerHandle
 from keisei.parallel.backends.registry import runs_elsewhere
 from keisei.parallel.config import EnvConfig
 from keisei.parallel.messages import (
@@ -44,7 +44,7 @@ NO_SUCH_SLAB = 1 << 20
 T = TypeVar("T")
 
 
-def check_backend(factory: Callable[[Arena], Backend], patience: float = 180.0) -> None:
+def check_backend(factory: Callable[[Arena], Backend], patience: float = START_SECONDS) -> None:
     """Plays with real workers of a backend, and raises ``ContractError`` if they break a rule.
 
     ``factory`` makes the backend for an arena, without weights. ``patience`` is how many seconds a start, a slab or

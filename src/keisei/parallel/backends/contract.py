@@ -13,6 +13,9 @@ from typing import Protocol
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.worker.self_play_worker import Manager
 
+START_SECONDS = 180.0
+"""The longest time that a first start may take. Actors on a busy machine have taken more than one minute."""
+
 
 class WorkerHandle(Protocol):
     """One running worker, as the manager sees it."""
