@@ -163,7 +163,7 @@ def show(report: CollectReport, console: Console) -> None:
         console.print(table)
     console.print(_target_table(report.targets))
     for name, why in report.peers_missing.items():
-        console.print(f"not measured: {name}: {why}")
+        console.print(f"not measured: {name}: {why}", markup=False)
     console.print(f"{report.machine}; {report.games_per_worker} games a worker")
 
 

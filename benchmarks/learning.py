@@ -2,7 +2,7 @@
 
 A run is trained in a temporary folder, unless ``keep`` names one. ``compare_networks`` gives several networks the
 same minutes on the same game. ``compare_modes`` lets the synchronous and the asynchronous loop learn from the same
-number of transitions.
+number of transitions. ``compare_settings`` changes one setting at a time, on the same seeds.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ GOALS: dict[str, tuple[Goal, ...]] = {
         Goal("search:3"),
     ),
 }
+UNCHANGED = "none"
+"""The change that leaves a preset as it is."""
 NETWORKS: dict[str, dict[str, Any]] = {
     "mlp 256": {"network": "mlp", "hidden_dim": 256},
     "gather 256": {"network": "gather", "hidden_dim": 256},
@@ -133,6 +135,30 @@ def compare_modes(preset: str, steps: int, games: int, *, as_json: bool, console
         overrides = [f"parallel.mode={mode}", *QUIET, *length_overrides(steps, None)]
         found.append(_learn(mode, preset, overrides, opponents, games, None, console))
     _show(f"{preset}: both loops after {steps:,} transitions", found, as_json, console)
+
+
+def compare_settings(
+    preset: str,
+    changes: Sequence[str],
+    steps: int,
+    seeds: int,
+    games: int,
+    opponents: Sequence[str],
+    *,
+    as_json: bool,
+    console: Console,
+) -> None:
+    """Trains a preset with each change, on the same seeds. A change is one setting, or several with spaces between
+    them; its own ``run.steps`` replaces ``steps``. A comparison is shorter than the preset, so goals are not
+    checked."""
+    goals = [Goal(name) for name in opponents or [goal.opponent for goal in _goals(preset)]]
+    found = []
+    for change in changes:
+        settings = [] if change == UNCHANGED else change.split()
+        for seed in range(seeds):
+            overrides = [*QUIET, *length_overrides(steps, None), f"run.seed={seed}", *settings]
+            found.append(_learn(change, preset, overrides, goals, games, None, console))
+    _show(f"{preset}: what a change brings, {seeds} seeds", found, as_json, console)
 
 
 def _goals(preset: str) -> tuple[Goal, ...]:

@@ -308,5 +308,5 @@ def _show(report: ReplayReport, console: Console) -> None:
             f"{target.name}: {target.reached:.1f} x the best peer (wanted {target.wanted:g} x, {mark})"
         )
     for name, why in report.peers_missing.items():
-        console.print(f"{name} was not measured: {why}")
+        console.print(f"{name} was not measured: {why}", markup=False)
     console.print(f"{report.machine}; samples of {report.batch_size}")

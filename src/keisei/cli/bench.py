@@ -239,6 +239,29 @@ def learning_modes(
     )
 
 
+@app.command("learning-settings")
+def learning_settings(
+    change: Annotated[
+        list[str],
+        typer.Option(
+            help="Settings to change, as in 'learner.trace=0.95'; may be given again. 'none' is the preset itself."
+        ),
+    ],
+    preset: Annotated[str, typer.Option(help="The preset to train.")] = "shogi-ppo",
+    steps: Annotated[int, typer.Option(min=1, help="Transitions of each run.")] = 1_500_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each change, with seeds 0, 1 …")] = 3,
+    games: Annotated[int, typer.Option(min=2, help="Games of each match; an even number.")] = 400,
+    opponent: Annotated[
+        list[str] | None, typer.Option(help="In place of the preset's opponents; may be given again.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare what a preset learns with one change at a time, on the same seeds."""
+    _benchmark("learning").compare_settings(
+        preset, change, steps, seeds, games, opponent or [], as_json=as_json, console=Console(highlight=False)
+    )
+
+
 def _benchmark(name: str) -> Any:
     """Imports a module of ``benchmarks/``. That folder is not installed with the package: it imports the libraries
     that we compare with, and some of these have other licences."""
