@@ -17,7 +17,7 @@ import ray
 from games_for_tests import is_running, manager_of, players, until
 from ray_for_tests import SLOW_FOR_ONE, a_cluster, actor_processes, play_until, ray_manager, references
 
-from keisei.parallel import ParallelManager, parallel_manager
+from keisei.parallel import ParallelManager, crew
 from keisei.parallel.backends.cluster import handle as handle_module
 from keisei.parallel.workers import WorkerState
 from keisei.training.api import train
@@ -88,7 +88,7 @@ def test_a_lost_node_changes_nothing(
 def test_a_node_that_joins_later_is_used(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(parallel_manager, "GROW_SECONDS", 0.1)
+    monkeypatch.setattr(crew, "GROW_SECONDS", 0.1)
     with ray_manager(num_workers="auto", tables=4) as growing:
         assert len(growing.workers) == 1
         node = cluster.add_node(**NODE)

@@ -7,7 +7,6 @@ while they have free slabs, and take the newest weights at every slab.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,35 +18,25 @@ from typing import Any, Self
 from torch import nn
 
 from keisei.config import parse_settings
-from keisei.errors import ParallelError, SharedMemoryError, WorkerStartError, WorkerTraceback
+from keisei.errors import ParallelError
 from keisei.experience.collected import Experiences, Lease, LentSlab
 from keisei.experience.schema import bytes_per_transition
 from keisei.games.registry import portable_name
 from keisei.parallel.arena import Arena, ArenaSize
-from keisei.parallel.backends.contract import START_SECONDS
-from keisei.parallel.backends.registry import runs_elsewhere
-from keisei.parallel.config import MAX_WORKERS, EnvConfig, ParallelConfig
+from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.document_names import read_settings
 from keisei.parallel.messages import Question, StatePiece
 from keisei.parallel.parts import PlayParts
 from keisei.parallel.plan import LeaguePlan, WorkerPlan
-from keisei.parallel.rounds import POLL_SECONDS
-from keisei.parallel.scaling import LoadWatch, summed
 from keisei.parallel.status import ManagerStatus, active, worker_statuses
 from keisei.parallel.tables import Table, TableSnapshot
 from keisei.parallel.timeline import Timeline
 from keisei.parallel.weights.model_sync import Compression, ModelSynchronizer
-from keisei.parallel.workers import GONE, WORKING, Worker, WorkerState
+from keisei.parallel.workers import Worker
 from keisei.policies.agents_network import AgentsNetwork, AgentsPlan
 from keisei.policies.behaviour import Behaviour, PlaySettings
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
-
-logger = logging.getLogger(__name__)
-
-STOP_SECONDS = 2.0
-GROW_SECONDS = 5.0
-"""Seconds between two looks for machines that have joined."""
 
 
 class _Phase(Enum):
@@ -105,12 +94,11 @@ class ParallelManager:
         self.supervisor = self._parts.supervisor
         self.lineups = self._parts.lineups
         """Whom each table meets; None without a league."""
-        self._load = LoadWatch(self.config)
+        self._crew = self._parts.crew
         self._phase = _Phase.NEW
         self._since_reset = 0
         self._started_at = 0.0
         self._policy_lag = 0.0
-        self._grow_at = 0.0
 
     def _build_model(self, model: ActorCritic | None) -> ActorCritic | None:
         if model is not None and self.model_config is None:
@@ -148,7 +136,7 @@ class ParallelManager:
 
     @property
     def workers(self) -> Sequence[Worker]:
-        return self.communicator.workers
+        return self._crew.workers
 
     # Start and stop.
 
@@ -166,41 +154,14 @@ class ParallelManager:
         self._phase = _Phase.RUNNING
         self._started_at = time.monotonic()
         try:
-            self._add(self._first_workers())
+            self._crew.start()
         except BaseException:
             self.stop_workers()
             raise
 
-    @property
-    def _follows_cluster(self) -> bool:
-        """True if the number of workers follows from the machines that there are."""
-        return self.config.num_workers == "auto" and runs_elsewhere(self.config.backend)
-
-    def _first_workers(self) -> int:
-        if not self._follows_cluster:
-            return self.config.workers
-        return max(1, min(len(self.tables), self._parts.backend.places()))
-
-    def _grow(self) -> None:
-        """Starts workers on machines that have joined, without waiting for them. More workers than tables would have
-        nothing to do."""
-        if not self._follows_cluster or time.monotonic() < self._grow_at:
-            return
-        self._grow_at = time.monotonic() + GROW_SECONDS
-        present = [worker for worker in self.workers if worker.state not in GONE]
-        most = min(len(self.tables), self._parts.backend.places(), MAX_WORKERS)
-        for worker in self._fresh(max(0, most - len(present))):
-            self.communicator.start(worker)
-            logger.info("worker %d is added: the cluster has grown", worker.number)
-
     def stop_workers(self) -> None:
         """Ends all workers. Those that do not end by themselves are killed. Calling it again does nothing."""
-        for worker in self.workers:
-            if worker.handle is not None:
-                worker.handle.ask_to_stop()  # ask all of them before waiting for any
-        deadline = time.monotonic() + STOP_SECONDS
-        for worker in self.workers:
-            self.communicator.stop(worker, max(0.1, deadline - time.monotonic()))
+        self._crew.stop()
         self._parts.close()
         if self.synchronizer is not None and self._phase is not _Phase.STOPPED:
             self._last_version = self.synchronizer.version
@@ -223,79 +184,12 @@ class ParallelManager:
         self._demand_running("add_workers")
         if count < 1:
             raise ParallelError(f"add_workers takes a number of at least 1, got {count}")
-        return self._add(count)
+        return self._crew.add(count)
 
     def remove_workers(self, workers: Iterable[int]) -> None:
         """Lets workers finish the slabs that they have begun, and ends them. Other workers take over their tables."""
         self._demand_running("remove_workers")
-        leaving = [worker for worker in self._chosen(workers) if worker.state not in GONE]
-        for worker in leaving:
-            worker.drain()
-        deadline = time.monotonic() + self.config.timeout
-        while any(worker.orders for worker in leaving) and time.monotonic() < deadline:
-            self.supervisor.pump(POLL_SECONDS)
-        self._end(leaving)
-
-    def _end(self, workers: list[Worker]) -> None:
-        for worker in workers:
-            ended = self.communicator.stop(worker, STOP_SECONDS)
-            self.supervisor.hand_on_tables(worker, still_writes=not ended)
-
-    def _add(self, count: int) -> list[int]:
-        added = self._fresh(count)
-        try:
-            for worker in added:
-                self.communicator.start(worker)
-            self._await_ready(added)
-        except BaseException:
-            self._end(added)
-            raise
-        return [worker.number for worker in added]
-
-    def _fresh(self, count: int) -> list[Worker]:
-        """Gives workers that can be started: first those that were removed, then new ones."""
-        fresh = [worker for worker in self.workers if worker.state is WorkerState.STOPPED][:count]
-        most = len(self.workers) + count - len(fresh)
-        if most > MAX_WORKERS:
-            raise ParallelError(f"a manager has room for {MAX_WORKERS} workers, and this makes {most}")
-        while len(fresh) < count:
-            fresh.append(Worker(len(self.workers)))
-            self.communicator.workers.append(fresh[-1])
-        for worker in fresh:
-            worker.revive()
-        return fresh
-
-    def _await_ready(self, workers: list[Worker]) -> None:
-        """Waits until all workers are ready, except those for which there is no place yet: they come later."""
-        patience = max(self.config.timeout, START_SECONDS)
-        deadline = time.monotonic() + patience
-        while starting := [worker for worker in workers if worker.state is WorkerState.STARTING]:
-            is_late = time.monotonic() > deadline
-            if all(worker.is_queued for worker in starting) and self._can_go_on(is_late):
-                logger.warning("workers that wait for a place to run: %d", len(starting))
-                return
-            self.supervisor.pump(POLL_SECONDS)
-            broken = next((w for w in workers if w.failures or w.state is WorkerState.QUARANTINED), None)
-            if broken is not None:
-                raise WorkerStartError(
-                    f"worker {broken.number} could not be started: {broken.last_error}"
-                ) from WorkerTraceback.of(broken.last_traceback)
-            if is_late:
-                raise WorkerStartError(self._why_not_ready(starting, patience))
-
-    def _can_go_on(self, is_late: bool) -> bool:
-        """Tells whether there are workers enough without those that wait for a place: all places are taken, or others
-        keep them from us."""
-        playing = sum(worker.can_play for worker in self.workers)
-        return playing > 0 and (is_late or playing >= self._parts.backend.places())
-
-    def _why_not_ready(self, starting: list[Worker], patience: float) -> str:
-        handle = starting[0].handle
-        if handle is not None and handle.is_queued:
-            return (
-                f"worker {starting[0].number} found no place to run in {patience:g} s: {handle.exit_reason}"
-            )
-        return f"workers were not ready after {patience:g} s; raise parallel.timeout"
+        self._crew.remove(workers)
 
     # Weights.
 
@@ -331,13 +225,13 @@ class ParallelManager:
     def pause_workers(self, workers: Iterable[int] | None = None) -> None:
         """Gives these workers (by default all) no new orders. The other workers play their tables."""
         self._demand_running("pause_workers")
-        for worker in self._chosen(workers):
+        for worker in self._crew.chosen(workers):
             worker.pause()
 
     def resume_workers(self, workers: Iterable[int] | None = None) -> None:
         """Lets paused workers play again."""
         self._demand_running("resume_workers")
-        for worker in self._chosen(workers):
+        for worker in self._crew.chosen(workers):
             worker.resume()
 
     def reset_workers(self, tables: Iterable[int] | None = None) -> None:
@@ -422,7 +316,7 @@ class ParallelManager:
         self._parts.deliveries.release()
         if self.config.worker_reset_interval and self._since_reset >= self.config.worker_reset_interval:
             self.reset_workers()
-        self._grow()
+        self._crew.grow()
         began = time.monotonic()
         patience = self.config.timeout if timeout is None else timeout
         experiences = self._collect(target_steps, patience)
@@ -430,8 +324,7 @@ class ParallelManager:
         self._since_reset += len(experiences)
         waited = time.monotonic() - began
         self.timeline.span("learner", "collect", began, waited)
-        self._load.learner_waited(waited)
-        self._rescale()
+        self._crew.rescale(waited)
         return experiences
 
     def _collect(self, target: int | None, patience: float) -> Experiences:
@@ -463,23 +356,6 @@ class ParallelManager:
         self._demand_running("end_leases")
         self._parts.deliveries.end_leases(leases)
 
-    def _rescale(self) -> None:
-        working = [worker for worker in self.workers if worker.state in WORKING]
-        advice = self._load.advice(len(working), summed([worker.totals for worker in self.workers]))
-        if advice > 0:
-            self._add_by_load(advice)
-        elif advice < 0:
-            self.remove_workers([working[-1].number])
-        if advice:
-            logger.info("%d workers by load", len(working) + advice)
-
-    def _add_by_load(self, count: int) -> None:
-        """Adds workers. If a start fails, this is only logged, so that the experience just collected is not lost."""
-        try:
-            self.add_workers(count)
-        except (WorkerStartError, SharedMemoryError) as error:
-            logger.error("no worker could be added by load: %s", str(error))
-
     # Requests of inline workers.
 
     def ask(self, question: Question) -> None:
@@ -498,13 +374,3 @@ class ParallelManager:
     def _demand_running(self, call: str) -> None:
         if self._phase is not _Phase.RUNNING:
             raise ParallelError(f"{call} was called, but the manager {self._phase.value}")
-
-    def _chosen(self, workers: Iterable[int] | None) -> list[Worker]:
-        if workers is None:
-            return [worker for worker in self.workers if worker.state is not WorkerState.STOPPED]
-        by_number = {worker.number: worker for worker in self.workers}
-        wanted = list(workers)
-        unknown = [number for number in wanted if number not in by_number]
-        if unknown:
-            raise ParallelError(f"there is no worker {unknown[0]}; the workers are {sorted(by_number)}")
-        return [by_number[number] for number in wanted]

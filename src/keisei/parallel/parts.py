@@ -12,6 +12,7 @@ from keisei.parallel.backends import make_backend
 from keisei.parallel.backends.contract import Backend
 from keisei.parallel.communication import WorkerCommunicator
 from keisei.parallel.config import ParallelConfig
+from keisei.parallel.crew import Crew
 from keisei.parallel.dealer import Dealer
 from keisei.parallel.deliveries import Deliveries
 from keisei.parallel.inference import CentralInference
@@ -41,6 +42,7 @@ class PlayParts:
     deliveries: Deliveries
     inference: CentralInference | None
     supervisor: Supervisor
+    crew: Crew
     collector: Collector
     lineups: Lineups | None
 
@@ -88,6 +90,7 @@ class PlayParts:
         supervisor = Supervisor(
             tables, arena, stock, communicator, deliveries, inference, timeline, config.max_failures
         )
+        crew = Crew(config, tables, backend, communicator, supervisor)
         dealer = Dealer(tables, communicator, lambda: 0 if weights is None else weights.version)
         collector = Collector(
             config, shape.transitions, tables, communicator.workers, stock, deliveries, dealer, supervisor
@@ -96,7 +99,17 @@ class PlayParts:
         if shelf is not None and plan.league is not None and plan.model is not None:
             lineups = Lineups(tables, arena, shelf, plan.league, plan.model)
         return cls(
-            arena, stock, tables, backend, communicator, deliveries, inference, supervisor, collector, lineups
+            arena=arena,
+            stock=stock,
+            tables=tables,
+            backend=backend,
+            communicator=communicator,
+            deliveries=deliveries,
+            inference=inference,
+            supervisor=supervisor,
+            crew=crew,
+            collector=collector,
+            lineups=lineups,
         )
 
     def queue_info(self) -> dict[str, int]:
