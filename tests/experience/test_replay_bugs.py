@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -86,29 +87,35 @@ def test_a_terminated_game_bootstraps_from_nothing() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_samples_across_episodes(kind: Kind) -> None:
-    """No next position is of another game than the decision, and no reward either."""
+    """No next position is of another game than the decision, and no reward either: each game pays its own number."""
     histories = Histories(np.random.default_rng(4), kind, "alone")
     columns = [histories.column(40) for _ in range(GAMES)]
     game_of: dict[int, int] = {NOTHING: -1}
-    number = 0
+    number = 1
     for column in columns:
-        for ply in column:
+        for at, ply in enumerate(column):
             names = [row.name for row in ply.rows.values()] + list((ply.finals or {}).values())
             game_of |= dict.fromkeys(names, number)
+            column[at] = replace(ply, rewards=[float(number)] * kind.seats if ply.end else [0.0] * kind.seats)
             number += bool(ply.end)
         number += 1
     for n_step in (1, 4):
-        buffer = replay_of(kind, 4, GAMES, 12, n_step=n_step)
+        buffer = replay_of(kind, 4, GAMES, 12, n_step=n_step, discount=1.0)
         buffer.take(cut(columns, kind, 4))
-        for name, row in all_held(buffer).items():
+        found = all_held(buffer)
+        assert any(row.reward for row in found.values())
+        for name, row in found.items():
             assert row.next == NOTHING or game_of[row.next] == game_of[name]
+            assert abs(row.reward) in (0.0, game_of[name])
 
 
 @pytest.mark.parametrize("prioritised", [True, False])
 def test_unwritten_slots(prioritised: bool) -> None:
     """Nothing is drawn that nobody decided: not from empty slabs of the ring, nor from seats that rest."""
     kind = Kind(seats=3, simultaneous=True)
-    histories = Histories(np.random.default_rng(7), kind, "alone")
+    histories = Histories(
+        np.random.default_rng(7), kind, "alone", count(1)
+    )  # rows that nobody wrote are named 0
     columns = [histories.column(8) for _ in range(GAMES)]
     decided = {row.name for column in columns for ply in column[:-1] for row in ply.rows.values()}
     buffer = replay_of(kind, 4, GAMES, 9, prioritised=prioritised)
@@ -135,19 +142,33 @@ def test_priorities_of_overwritten_entries() -> None:
     assert counts.tolist() == pytest.approx([0, 0, 980, 10, 10], abs=2)
 
 
-@pytest.mark.parametrize("n_step", [1, 2, 5])
-@pytest.mark.parametrize("slabs", [2, 3, 5])
+@pytest.mark.parametrize(("n_step", "slabs"), [(1, 2), (1, 3), (1, 5), (2, 3), (2, 5), (5, 7), (5, 12)])
 def test_n_step_at_the_rings_seam(n_step: int, slabs: int) -> None:
     """Where the newest slab lies beside the oldest, no return leads from one to the other."""
-    plies = [replace(ply, rewards=[1.0, -1.0]) for ply in turns(41)]
-    buffer = replay_of(PARTY, 2, 1, slabs, n_step=n_step)
-    for item in cut([plies], PARTY, 2):
+    steps = 2
+    plies = [replace(ply, rewards=[1.0, -1.0]) for ply in turns(61)]
+    buffer = replay_of(PARTY, steps, 1, slabs, n_step=n_step)
+    for taken, item in enumerate(cut([plies], PARTY, steps), start=1):
         buffer.take([item])
-        for name, row in all_held(buffer).items():
+        found = all_held(buffer)
+        for name, row in found.items():
             assert row.next == name + 2 * n_step
             assert row.discount == pytest.approx(DISCOUNT ** (2 * n_step))
             sign = 1 - 2 * (name % 2)
             assert row.reward == pytest.approx(sign * sum(DISCOUNT**k for k in range(2 * n_step)))
+        # All that the ring holds is there, but for the newest decisions, which wait. A seat acts in every second ply.
+        oldest = steps * max(0, taken - slabs)
+        assert sorted(found) == list(range(oldest, max(oldest, steps * taken - 2 * n_step)))
+
+
+def test_slabs_of_other_games_do_not_continue() -> None:
+    """A slab of other games may have the number that comes next, if experience of two managers is mixed."""
+    buffer = replay_of(BOARD, 2, 1, 4)
+    ours, theirs = (cut([turns(5, first)], BOARD, 2) for first in (0, 100))
+    buffer.take([ours[0], theirs[1]])
+    found = all_held(buffer)
+    assert found[1].next == 2, "the position in which its own game was left"
+    assert found[102].next == 103
 
 
 def test_the_winning_move_missing() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from brute_force_for_tests import Ply, Row
 from histories_for_tests import GAMES, KINDS
-from replays_for_tests import replay_of
+from replays_for_tests import cut, replay_of
 
 from keisei.errors import ConfigError, SharedMemoryError
 from keisei.experience import replay
+from keisei.experience.replay import ReplayBuffer
 from keisei.experience.schema import SlabShape, bytes_per_transition
 from keisei.experience.slab import common_bytes, slab_layout
 
@@ -41,8 +43,36 @@ def test_its_bytes_are_those_of_its_arrays(prioritised: bool) -> None:
     ring, drawing = buffer._ring, buffer._drawing
     beside = ring.rewards.nbytes + ring.discounts.nbytes + ring.next.nbytes
     own = drawing._tree.nbytes if isinstance(drawing, replay.PrioritisedDrawing) else drawing._listed.nbytes
-    slabs = 5 * slab_layout(ring.shape).nbytes
-    assert beside + own + slabs <= buffer.nbytes < 1.01 * (beside + own + slabs)
+    known = beside + own + 5 * slab_layout(ring.shape).nbytes + _open_bytes(buffer)
+    assert known <= buffer.nbytes < 1.01 * known
+
+
+def _open_bytes(buffer: ReplayBuffer) -> int:
+    """The bytes of the arrays for decisions that wait."""
+    waiting = buffer._open
+    tables = [(t.count, t.place, t.seat, t.earned, t.factor) for t in waiting._tables.values()]
+    return waiting._closed.nbytes + sum(array.nbytes for arrays in tables for array in arrays)
+
+
+def test_its_bytes_count_the_decisions_that_wait() -> None:
+    """Long returns of many tables take more than small slabs do."""
+    waiting = [
+        replay_of(KIND, 4, 16, 16, n_step=n_step, tables=tables) for n_step, tables in ((1, 8), (500, 8))
+    ]
+    open_bytes = _open_bytes(waiting[1])
+    assert 16 * slab_layout(waiting[1]._ring.shape).nbytes + open_bytes <= waiting[1].nbytes
+    assert waiting[1].nbytes - waiting[0].nbytes > 0.95 * open_bytes
+    assert len(waiting[1]._open._tables) == 8, "they are there from the start"
+
+
+def test_returns_that_outlast_the_ring_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    endless = [Ply({t % 2: Row(t, t % 2, 0)}, [0.0, 0.0]) for t in range(61)]
+    for n_step, told in ((5, 0), (40, 1)):
+        buffer = replay_of(KIND, 4, 1, 4, n_step=n_step)
+        for item in cut([endless], KIND, 4):
+            buffer.take([item])
+        assert (len(buffer) > 0) is (told == 0)
+        assert caplog.text.count("take a larger capacity or a smaller n_step") == told
 
 
 def test_capacity_in_megabytes() -> None:
@@ -60,6 +90,16 @@ def test_a_replay_has_two_slabs_of_each_table() -> None:
     replay_of(KIND, 16, 8, 6, tables=3)
     with pytest.raises(ConfigError, match=r"megabytes = 0\.01 makes"):
         replay_of(KIND, 16, 8, 0, capacity=None, megabytes=0.01)
+
+
+@pytest.mark.parametrize(("steps", "games", "tables"), [(2, 1, 1), (16, 8, 3), (33, 70, 5), (64, 128, 2)])
+def test_the_megabytes_that_are_advised_are_enough(steps: int, games: int, tables: int) -> None:
+    with pytest.raises(ConfigError) as error:
+        replay_of(KIND, steps, games, 0, tables=tables, capacity=None, megabytes=1e-6)
+    advised = float(str(error.value).partition("(megabytes = ")[2].partition(")")[0])
+    buffer = replay_of(KIND, steps, games, 0, tables=tables, capacity=None, megabytes=advised)
+    assert buffer.most_leases >= 2 * tables
+    assert buffer.nbytes <= advised * 2**20
 
 
 def test_a_replay_with_too_many_positions_to_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from training_for_tests import tiny
+from training_for_tests import TINY, tiny
 
+from keisei.config import apply_overrides, parse_settings
 from keisei.errors import ConfigError, RunError
 from keisei.proving import same_weights
 from keisei.proving.same_weights import TrainedRun, TrainingReport, small_config, verify_training
 from keisei.runs.directory import RunDirectory
+from keisei.training.settings import TrainConfig
 
 WAYS = ["inline", "inline", "thread", "thread", "process", "process"]
 DISTURBED = ["workers killed", "crew changes", "stopped", "trainer killed"]
@@ -66,6 +68,37 @@ def test_what_differs_is_named() -> None:
 def test_what_is_never_the_same_twice_is_refused(setting: str) -> None:
     with pytest.raises(ConfigError, match="only with mode sync and scaling fixed"):
         verify_training(tiny(setting))
+
+
+def test_a_replay_that_fills_for_long_is_learned_from_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(same_weights, "TRAINER_KILLS", 0)
+    reports = [
+        verify_training(
+            _pool("learner.replay.learning_starts=1500", f"learner.learning_rate={rate}"),
+            backends=("inline",),
+            workers=(1,),
+            updates=2,
+            kills=0,
+        )
+        for rate in (1e-3, 1e-1)
+    ]
+    assert all(report.same for report in reports)
+    assert reports[0].runs[0].digest != reports[1].runs[0].digest
+
+
+def test_equal_weights_that_nobody_has_trained_prove_nothing() -> None:
+    with pytest.raises(ConfigError, match="after 2 updates the weights are still those of the start"):
+        verify_training(
+            _pool("learner.replay.sample_to_insert_ratio=1e-9"),
+            backends=("inline",),
+            workers=(1,),
+            updates=2,
+        )
+
+
+def _pool(*overrides: str) -> TrainConfig:
+    settings = {**TINY, "learner": {"regime": "pool", "minibatch_size": 32}}
+    return parse_settings(TrainConfig, apply_overrides(settings, overrides)).resolved()
 
 
 def test_a_trainer_that_fails_by_itself_is_not_taken_for_a_killed_one(

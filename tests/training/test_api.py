@@ -69,6 +69,8 @@ def test_a_file_a_mapping_and_typed_settings_are_the_same(tmp_path: Path, settin
 
 def test_settings_without_a_name_are_named_after_their_game(tmp_path: Path) -> None:
     assert plan_run(TINY, root=tmp_path).run.name == "tictactoe-ppo"
+    game = {"game": "keisei.games.tictactoe:TicTacToe"}
+    assert plan_run({**TINY, "env": game}, root=tmp_path).run.name == "keisei.games.tictactoe-TicTacToe-ppo"
 
 
 def test_length_is_set_by_what_is_asked_for_alone() -> None:
@@ -172,6 +174,24 @@ def test_a_root_that_is_a_file_is_told(tmp_path: Path, below: str) -> None:
 
 
 # Starting over
+
+
+@pytest.mark.parametrize("existing", ["Resume", "refuse", "restart ", None])
+def test_a_word_that_says_nothing_of_an_existing_run_leaves_it_alone(
+    tmp_path: Path, settings: Path, existing: Any
+) -> None:
+    run = plan_run(settings, root=tmp_path).run
+    (run.path / "mark").touch()
+    with pytest.raises(ConfigError, match=r"it is resume, restart .* or overwrite"):
+        plan_run(settings, root=tmp_path, existing=existing)
+    assert (run.path / "mark").is_file()
+    assert [run.name for run in list_runs(tmp_path)] == ["mine"]
+
+
+def test_overrides_are_a_list(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"overrides = 'run\.seed=1': it is a list of assignments"):
+        keisei.train(TINY, root=tmp_path, overrides="run.seed=1")
+    assert not list(tmp_path.iterdir())
 
 
 def test_restart_keeps_the_old_run_and_overwrite_does_not(tmp_path: Path, settings: Path) -> None:

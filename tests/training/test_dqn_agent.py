@@ -15,7 +15,9 @@ from keisei.experience.replay import ReplayBuffer
 from keisei.games import make_game
 from keisei.parallel import ParallelManager
 from keisei.policies.contract import Situation
+from keisei.policies.model_config import ModelConfig
 from keisei.policies.players.inference_policy import InferencePolicy
+from keisei.runs.directory import RunDirectory
 from keisei.runs.state_tensors import weights_digest
 from keisei.training import dqn_agent
 from keisei.training.dqn_agent import DQNAgent, train_dqn
@@ -97,10 +99,19 @@ def test_by_default_two_cores_are_left_free(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_episodes": 0}, "run.episodes = 0: must be a whole number at least 1 or null"),
-        ({"batch_size": 0}, "learner.minibatch_size = 0"),
+        ({"n_episodes": 0}, "n_episodes = 0: must be a whole number at least 1"),
+        ({"batch_size": 0}, "batch_size = 0: must be a whole number at least 1"),
+        ({"num_workers": 0}, "num_workers = 0: must be a whole number from 1 to 512 or null"),
+        ({"num_workers": "auto"}, "num_workers = 'auto': must be a whole number from 1 to 512 or null"),
+        (
+            {"learning_steps_per_batch": 0, "episodes_per_batch": 0},
+            "2 problems in the arguments of train_dqn",
+        ),
+        ({"buffer_size": 10}, "batch_size = 32 is more than buffer_size = 10"),
         ({"overrides": ["learner.speed=3"]}, "learner.speed: unknown setting"),
+        ({"overrides": "learner.tau=0.5"}, r"overrides = 'learner.tau=0.5': .* write \['learner.tau=0.5'\]"),
         ({"buffer_size": 100}, "learner.replay.capacity = 100"),
+        ({"existing": "Resume"}, "existing = 'Resume': it is resume, restart"),
     ],
 )
 def test_wrong_arguments_are_told_and_nothing_is_written(
@@ -129,6 +140,14 @@ def test_weights_come_and_go(agent: DQNAgent) -> None:
     wrong = {name: torch.zeros(3) for name in weights}
     with pytest.raises(PolicyError, match="these weights do not fit the network"):
         other.set_weights(wrong)
+    before = weights_digest(other.get_weights())
+    last = list(weights)[-1]
+    mixed: dict[str, Any] = {**weights, last: weights[last].numpy()}
+    with pytest.raises(PolicyError, match=f"{last} is of type ndarray, and weights are tensors"):
+        other.set_weights(mixed)
+    with pytest.raises(PolicyError, match="weights are a mapping from names to tensors"):
+        other.set_weights(None)  # type: ignore[arg-type]
+    assert weights_digest(other.get_weights()) == before, "nothing has changed"
 
 
 def test_an_inference_policy_plays_as_the_agent(agent: DQNAgent) -> None:
@@ -150,6 +169,11 @@ def test_play_gives_a_match(agent: DQNAgent) -> None:
     match = agent.play("random", games=10)
     assert (match.players, len(match.games)) == (("agent", "random"), 10)
     assert agent.play(agent.policy(epsilon=0.5), games=2).players[0] == "agent"
+    assert agent.play("tictactoe-train-dqn", games=2).players[1].startswith("tictactoe-train-dqn")
+    other = make_game("connect-four").spec
+    stranger = InferencePolicy(other, ModelConfig(network="mlp", hidden_dim=8).resolved(other))
+    with pytest.raises(PolicyError, match=r"is made for connect-four \(.* and cannot play tictactoe \("):
+        agent.play(stranger, games=2)
 
 
 def test_a_saved_agent_is_loaded_and_plays_as_a_run(agent: DQNAgent, tmp_path: Path) -> None:
@@ -160,8 +184,25 @@ def test_a_saved_agent_is_loaded_and_plays_as_a_run(agent: DQNAgent, tmp_path: P
     assert loaded.learner.steps == agent.learner.steps
     player = load_player("kept", agent.spec, tmp_path)
     assert player.name.startswith("kept@")
-    with pytest.raises(RunExistsError):
+    with pytest.raises(RunExistsError, match="kept exists; save the agent under another path"):
         agent.save(tmp_path / "kept")
+
+
+def test_an_agent_of_another_machines_device_is_loaded_on_this_one(agent: DQNAgent, tmp_path: Path) -> None:
+    run = agent.config.run.model_copy(update={"device": "cuda:7"})
+    path = agent.save(tmp_path / "kept")
+    RunDirectory.open(path).change_config(agent.config.model_copy(update={"run": run}))
+    with pytest.raises(ConfigError, match="there is no such device here"):
+        DQNAgent.load(path)
+    loaded = DQNAgent.load(path, device="cpu")
+    assert weights_digest(loaded.get_weights()) == weights_digest(agent.get_weights())
+
+
+def test_games_of_a_module_name_their_run(tmp_path: Path) -> None:
+    game = "keisei.games.tictactoe:TicTacToe"
+    agent = trained(tmp_path, n_episodes=8, game=game)
+    assert agent.run is not None
+    assert agent.run.name == "keisei.games.tictactoe-TicTacToe-train-dqn"
 
 
 def test_trajectories_of_workers_go_into_the_replay_and_are_learned_from(agent: DQNAgent) -> None:

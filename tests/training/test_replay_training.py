@@ -177,8 +177,14 @@ def test_without_a_saved_replay_it_fills_again_and_says_so(
     seen: list[int] = []
 
     class Watching(Callback):
+        def __init__(self) -> None:
+            self.warnings: list[str] = []
+
         def on_update(self, update: Update) -> None:
             seen.append(len(self.trainer.parts.buffer))  # type: ignore[arg-type]
+
+        def note(self, message: str, level: str = "info") -> None:
+            self.warnings += [message] if level == "warning" else []
 
     watching = Watching()
     run = RunDirectory.open(tmp_path / "run")
@@ -186,6 +192,8 @@ def test_without_a_saved_replay_it_fills_again_and_says_so(
     watching.trainer = again  # type: ignore[attr-defined]
     again.train()
     assert "it fills again, and learning starts after 200 decisions" in caplog.text
+    (shown,) = watching.warnings
+    assert "it fills again" in shown, "a person sees it too"
     assert seen[0] < 256 < seen[-1]
     assert "it fills again" in run.log.read_text()
 

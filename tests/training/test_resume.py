@@ -226,7 +226,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
     assert recorder.started[0].counters.update == 2
     warnings = [message for level, message in recorder.notes if level == "warning"]
     assert len(warnings) == 1
-    assert warnings[0].startswith("a damaged checkpoint is skipped: ")
+    assert warnings[0].startswith("checkpoint update-000000003 is skipped: ")
     assert f"update-000000003/{file} is damaged" in warnings[0]
     assert result.digest == undisturbed.digest
     assert (run.checkpoints / "set-aside-update-000000003").is_dir()

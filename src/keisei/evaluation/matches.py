@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from keisei.errors import ConfigError
+from keisei.errors import ConfigError, PolicyError
 from keisei.evaluation.match_table import MatchTable
 from keisei.evaluation.results import MatchResult, PlayedGame, judged_by_returns
 from keisei.games.contract import GameSpec
@@ -57,9 +57,9 @@ OnGame: TypeAlias = Callable[[int, int], None]
 def as_player(player: PlayerLike, spec: GameSpec, resolver: Resolver | None = None) -> Player:
     """Gives the player for a text or a policy."""
     if isinstance(player, Player):
-        return player
+        return _of_this_game(player, spec)
     if not isinstance(player, str):
-        return Player(getattr(player, "name", type(player).__name__), player)
+        return _of_this_game(Player(getattr(player, "name", type(player).__name__), player), spec)
     policy = named_player(player, spec)
     if policy is None and resolver is not None:
         policy = resolver(player, spec)
@@ -67,6 +67,16 @@ def as_player(player: PlayerLike, spec: GameSpec, resolver: Resolver | None = No
         near = did_you_mean(player, PLAYERS)
         raise ConfigError(f"no player is named {player!r}{near}. Players: {', '.join(PLAYERS)}, or a policy")
     return Player(player, policy)
+
+
+def _of_this_game(player: Player, spec: GameSpec) -> Player:
+    """Refuses a policy that says that it is made for another game."""
+    own = getattr(player.policy, "spec", None)
+    if isinstance(own, GameSpec) and own.interface != spec.interface:
+        raise PolicyError(
+            f"{player.name} is made for {own.interface} and cannot play {spec.interface}; take a player of that game"
+        )
+    return player
 
 
 def play_match(

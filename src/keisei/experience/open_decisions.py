@@ -14,7 +14,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from keisei.experience.replay_slabs import SlabRing, StoredSlab
+from keisei.experience.replay_slabs import CreditedBy, SlabRing, StoredSlab
+from keisei.experience.schema import SlabShape
 from keisei.games.contract import Array, IntArray
 
 __all__ = ["OpenDecisions"]
@@ -26,13 +27,19 @@ GAP, RESET, OVERWRITTEN = "gap", "reset", "overwritten"
 class OpenDecisions:
     """The open decisions of all tables."""
 
-    def __init__(self, ring: SlabRing) -> None:
+    def __init__(self, ring: SlabRing, tables: int) -> None:
         self._ring = ring
-        self._tables: dict[int, _Table] = {}
-        most = ring.shape.transitions + ring.rule.chains(ring.shape) * ring.rule.n_step
-        self._closed: IntArray = np.zeros(most, np.int32)
+        self._tables = {number: _Table(ring) for number in range(tables)}
+        self._closed: IntArray = np.full(_most_closed(ring.shape, ring.rule), 0, np.int32)
         self.dropped = dict.fromkeys((GAP, RESET, OVERWRITTEN), 0)
         """The number of decisions whose outcome will never be known, by reason."""
+
+    @staticmethod
+    def nbytes(shape: SlabShape, rule: CreditedBy, tables: int) -> int:
+        """Computes the memory that the open decisions of some tables take."""
+        chains = rule.chains(shape)
+        each = _Table.COUNT_BYTES + _Table.ENTRY_BYTES * rule.n_step
+        return tables * chains * each + 4 * _most_closed(shape, rule)
 
     def __len__(self) -> int:
         return sum(int(table.count.sum()) for table in self._tables.values())
@@ -71,18 +78,26 @@ class OpenDecisions:
         return closed
 
 
+def _most_closed(shape: SlabShape, rule: CreditedBy) -> int:
+    """The most decisions that one slab closes."""
+    return shape.transitions + rule.chains(shape) * rule.n_step
+
+
 class _Table:
     """The open decisions of one table: for each chain up to ``n_step``, oldest first."""
+
+    COUNT_BYTES, ENTRY_BYTES = 4, 24
 
     def __init__(self, ring: SlabRing) -> None:
         self._ring = ring
         chains = ring.rule.chains(ring.shape)
         entries = (chains, ring.rule.n_step)
-        self.count: IntArray = np.zeros(chains, np.int32)
-        self.place: IntArray = np.zeros(entries, np.int32)
-        self.seat: IntArray = np.zeros(entries, np.int32)
-        self.earned: NDArray[np.float64] = np.zeros(entries, np.float64)
-        self.factor: NDArray[np.float64] = np.zeros(entries, np.float64)
+        # Filled, so that the memory is taken now.
+        self.count: IntArray = np.full(chains, 0, np.int32)
+        self.place: IntArray = np.full(entries, 0, np.int32)
+        self.seat: IntArray = np.full(entries, 0, np.int32)
+        self.earned: NDArray[np.float64] = np.full(entries, 0, np.float64)
+        self.factor: NDArray[np.float64] = np.full(entries, 0, np.float64)
         self.last: tuple[int, StoredSlab] | None = None
         """The slab that was followed last, and its number in the ring."""
 

@@ -8,6 +8,7 @@ known (``experience.open_decisions``).
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from keisei.errors import CheckpointError, ConfigError, SharedMemoryError
 from keisei.experience.collected import CollectedSlab, Lease, Leases
 from keisei.experience.contract import Lend
 from keisei.experience.drawing import Drawing, EqualDrawing, PrioritisedDrawing
-from keisei.experience.open_decisions import OpenDecisions
+from keisei.experience.open_decisions import OVERWRITTEN, OpenDecisions
 from keisei.experience.replay_config import ReplaySettings
 from keisei.experience.replay_slabs import SIDE_BYTES, CreditedBy, SlabRing, StoredSlab
 from keisei.experience.replayed import ReplaySample
@@ -73,15 +74,20 @@ class ReplayBuffer:
         """``shape`` is that of the manager's slabs. ``batch_size`` is the size of the learner's samples; ``due``
         uses it. All memory is taken or checked here; ``SharedMemoryError`` says what would fit."""
         rule = CreditedBy(settings.n_step, discount, owner, _is_one_chain(spec, settings))
-        slabs = _slabs_that_fit(shape, settings, tables)
+        beside = OpenDecisions.nbytes(shape, rule, tables)
+        slabs = _slabs_that_fit(shape, settings, tables, beside)
         self._settings = settings
+        self._beside = beside
         self._ring = SlabRing(shape, slabs, rule)
-        self._open = OpenDecisions(self._ring)
+        self._open = OpenDecisions(self._ring, tables)
         self._drawing: Drawing = (
             PrioritisedDrawing(self._ring, settings) if settings.prioritised else EqualDrawing(self._ring)
         )
         self._due = StepsDue(settings, batch_size)
         self._late = 0
+        self._lost_before = 0
+        """Decisions that were overwritten while they waited, before the replay was last empty."""
+        self._warned = False
 
     def __len__(self) -> int:
         """The number of decisions that may be drawn."""
@@ -99,7 +105,7 @@ class ReplayBuffer:
     @property
     def nbytes(self) -> int:
         """The most memory that it takes, slabs included."""
-        return len(self._ring) * _slab_bytes(self._ring.shape, self._settings)
+        return len(self._ring) * _slab_bytes(self._ring.shape, self._settings) + self._beside
 
     @property
     def waiting(self) -> int:
@@ -130,6 +136,7 @@ class ReplayBuffer:
             taken |= {} if lease is None else {lease: None}
             overwritten |= {} if old is None or old.lease is None else {old.lease: None}
         self._due.add(inserted, episodes)
+        self._warn_of_long_returns()
         # Where a collection is larger than the ring, some of its own slabs are overwritten at once.
         kept = tuple(lease for lease in taken if lease not in overwritten)
         return Leases(kept, tuple(lease for lease in overwritten if lease not in taken))
@@ -162,6 +169,18 @@ class ReplayBuffer:
         current = self._ring.generations[places // self._ring.shape.transitions] == sample.generations
         self._late += int((~current).sum())
         self._drawing.update(places[current], errors[current])
+
+    def _warn_of_long_returns(self) -> None:
+        """Warns once if most decisions are overwritten before their outcome is known."""
+        lost = self.dropped[OVERWRITTEN] - self._lost_before
+        if lost > self._due.counts.inserted and not self._warned:
+            self._warned = True
+            logger.warning(
+                "the replay overwrites most decisions before their outcome is known (%d so far): it is too small for "
+                "n_step = %d; take a larger capacity or a smaller n_step",
+                lost,
+                self._settings.n_step,
+            )
 
     def _insert(self, stored: StoredSlab) -> int:
         """Puts a slab into the ring. Gives the number of decisions that can be drawn now and could not before."""
@@ -218,6 +237,7 @@ class ReplayBuffer:
             if why_not := self._why_not(document, state.pieces):
                 starts = self._settings.learning_starts
                 logger.warning("%s: it fills again, and learning starts after %d decisions", why_not, starts)
+                self._lost_before = dropped[OVERWRITTEN]
             else:
                 self._refill(document, state, lend)
             self._late = late
@@ -290,27 +310,32 @@ def _slab_bytes(shape: SlabShape, settings: ReplaySettings) -> int:
     return slab_layout(shape).nbytes + (SIDE_BYTES + drawing) * shape.transitions
 
 
-def _slabs_that_fit(shape: SlabShape, settings: ReplaySettings, tables: int) -> int:
+def _slabs_that_fit(shape: SlabShape, settings: ReplaySettings, tables: int, beside: int) -> int:
     """Computes the slabs of the ring. Raises an error if there are too few for the tables or too many for the
-    memory."""
+    memory. ``beside`` are the bytes that do not depend on their number."""
     each, least = _slab_bytes(shape, settings), 2 * tables
     if settings.capacity is not None:
         slabs, asked = -(-settings.capacity // shape.transitions), f"capacity = {settings.capacity:,}"
     else:
-        slabs = int((settings.megabytes or 0) * 2**20 / each)
+        slabs = max(0, int(((settings.megabytes or 0) * 2**20 - beside) / each))
         asked = f"megabytes = {settings.megabytes:g}"
-    size = f"slabs of {shape.steps} steps x {shape.slots} ({each / 2**20:,.1f} MB each)"
+    size = f"slabs of {shape.steps} steps x {shape.slots} ({each / 2**10:,.0f} KB each)"
     if slabs < least:
         raise ConfigError(
             f"{asked} makes {slabs} {size}, and a replay has at least two for each of the {tables} tables; take at "
-            f"least capacity = {least * shape.transitions:,} (megabytes = {least * each / 2**20:,.1f}), fewer tables, "
-            f"fewer games or a shorter horizon"
+            f"least capacity = {least * shape.transitions:,} (megabytes = {_in_megabytes(least * each + beside):.2f}), "
+            f"fewer tables, fewer games or a shorter horizon"
         )
     free = free_memory()
-    if free is not None and slabs * each > free:
-        most = free // each
+    if free is not None and slabs * each + beside > free:
+        most = max(0, free - beside) // each
         raise SharedMemoryError(
-            f"{asked} makes a replay of {slabs} {size}, {slabs * each / 2**20:,.0f} MB in all, and "
+            f"{asked} makes a replay of {slabs} {size}, {(slabs * each + beside) / 2**20:,.0f} MB in all, and "
             f"{free / 2**20:,.0f} MB are left; at most capacity = {most * shape.transitions:,} fits"
         )
     return slabs
+
+
+def _in_megabytes(size: int) -> float:
+    """Rounds up, so that what is advised is enough."""
+    return math.ceil(size / 2**20 * 100) / 100

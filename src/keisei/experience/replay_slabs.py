@@ -57,8 +57,12 @@ class StoredSlab:
     """None if the slab has memory of its own."""
 
     def follows(self, other: StoredSlab) -> bool:
-        """Whether the games of another slab continue in this one."""
-        return (self.epoch, self.sequence) == (other.epoch, other.sequence + 1)
+        """Whether the games of another slab continue in this one. Its number may fit by chance, if experience of
+        several managers is mixed; its positions do not."""
+        if (self.epoch, self.sequence) != (other.epoch, other.sequence + 1):
+            return False
+        both = self.slab.acting[0] & other.slab.acting[-1]
+        return bool((self.slab.packed[0] == other.slab.packed[-1])[both].all())
 
     @cached_property
     def digest(self) -> str:

@@ -120,6 +120,12 @@ class GameSpec:
     face: GameFace | None = field(default=None, repr=False, compare=False)
     """How a person sees the game and plays it; None if it offers nothing of its own."""
 
+    @property
+    def interface(self) -> str:
+        """What a network sees and decides, in words. If it is the same, a network of one game can play the other."""
+        shape = " x ".join(map(str, self.observation.shape))
+        return f"{self.name} (observations of {shape} {self.observation.dtype}, {self.num_actions} actions)"
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:

@@ -28,12 +28,15 @@ from keisei.policies.model_config import ModelConfig
 from keisei.proving.disturbance import Disturber
 from keisei.proving.same_experience import BACKENDS, QUICK_LEAGUE, Observer
 from keisei.runs.directory import RunDirectory
+from keisei.runs.state_tensors import weights_digest
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
 from keisei.training.regimes.learner_settings import IndependentSettings, PoolSettings, SelfPlaySettings
+from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import EvaluationSettings, RunSettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
+from keisei.training.wiring import choose_device
 
 __all__ = ["TrainedRun", "TrainingReport", "small_config", "verify_training"]
 
@@ -105,10 +108,15 @@ def verify_training(
     """Trains for some updates in several ways: with each number of workers in each backend, and as many threads of
     the learner; with ``kills`` workers killed; while workers come and go; stopped after each update and resumed
     with another number of workers; and with the trainer itself killed. The last backend is the one that is disturbed.
-    ``observe`` is called after each update."""
+    ``observe`` is called after each update. A run that has learned nothing would prove nothing, and is an error."""
     with tempfile.TemporaryDirectory(prefix="keisei-verify-") as root:
         ways = _Ways(_comparable(config, updates), backends[-1], tuple(workers), updates, Path(root), observe)
         runs = [ways.undisturbed(backend, count) for backend in backends for count in workers]
+        if runs[0].digest == ways.untrained_digest():
+            raise ConfigError(
+                f"after {updates} updates the weights are still those of the start, so equal weights would prove "
+                f"nothing; let the run learn sooner (learning_starts, n_step, learning_rate), or take more updates"
+            )
         runs += [
             ways.with_workers_killed(kills),
             ways.with_changing_crew(),
@@ -137,8 +145,10 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
     )
     evaluation = EvaluationSettings(every=0, opponents=())
     learner = config.learner
-    if isinstance(learner, PoolSettings | IndependentSettings):  # a replay that is not saved fills again
-        replay = learner.replay.model_copy(update={"save_replay": True})
+    if isinstance(learner, PoolSettings | IndependentSettings):
+        # A replay that is not saved fills again, and one that fills for long teaches nothing in a few updates.
+        starts = min(learner.replay.learning_starts, config.rollout)
+        replay = learner.replay.model_copy(update={"save_replay": True, "learning_starts": starts})
         learner = learner.model_copy(update={"replay": replay})
     return config.model_copy(update={"run": run, "evaluation": evaluation, "learner": learner}).resolved()
 
@@ -167,6 +177,13 @@ class _Ways:
         self._chance = random.Random(config.run.seed)
         self._training_seconds = 0.0
         """Seconds of the last undisturbed run; disturbances of the others come within this time."""
+
+    def untrained_digest(self) -> str:
+        """Gives the digest of the weights that every run starts with."""
+        config = self._config.placed()
+        game = config.env.make(batch=1, seed=0)
+        learner = regime_of(config).build_learner(config, game, choose_device(config.run.device))
+        return weights_digest(learner.state().tensors["model"])
 
     def undisturbed(self, backend: str, workers: int) -> TrainedRun:
         title = f"{backend}, {workers}"

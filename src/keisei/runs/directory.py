@@ -267,6 +267,11 @@ def check_run_name(name: str) -> None:
         )
 
 
+def run_name(text: str) -> str:
+    """Makes a name for a run of a text such as ``pettingzoo:tictactoe_v3-dqn``: other characters become ``-``."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("._-")[:100]
+
+
 def config_digest(config: Mapping[str, Any] | Settings) -> str:
     """Computes the SHA-256 of a configuration. The order of its keys does not matter."""
     return sha256(json.dumps(_plain(config), sort_keys=True).encode()).hexdigest()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,42 @@ class RunLogHandler(logging.Handler):
             self._log.write("log", fields)
         except OSError:
             self.dropped += 1
+
+
+class KeptWarnings(logging.Handler):
+    """Keeps Python's warnings until somebody shows them. They may come from any thread."""
+
+    def __init__(self, but: Collection[str] = ()) -> None:
+        """``but`` are loggers whose warnings are shown in another way."""
+        super().__init__(logging.WARNING)
+        self._but = frozenset(but)
+        self._kept: deque[str] = deque()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name not in self._but:
+            self._kept.append(record.getMessage())
+
+    def take(self) -> Iterator[str]:
+        """Gives what came since the last call."""
+        while self._kept:
+            yield self._kept.popleft()
+
+
+@contextmanager
+def logging_to(*handlers: logging.Handler) -> Iterator[None]:
+    """Sends Keisei's log messages to these handlers too."""
+    logger = logging.getLogger("keisei")
+    level = logger.level
+    for handler in handlers:
+        logger.addHandler(handler)
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def line_of(event: str, fields: Mapping[str, Json]) -> bytes:

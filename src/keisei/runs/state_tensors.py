@@ -48,6 +48,11 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Loads weights into a model. Raises ``CheckpointError`` if names or shapes differ, and then changes nothing."""
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise CheckpointError(
+                f"{name} is of type {type(tensor).__name__}, and weights are tensors: torch.as_tensor makes one"
+            )
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     if expected != found:

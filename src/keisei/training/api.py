@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from keisei.config import parse_settings
-from keisei.errors import RunError
-from keisei.runs.directory import CONFIG, NewRun, RunDirectory
+from keisei.errors import ConfigError, RunError
+from keisei.runs.directory import CONFIG, NewRun, RunDirectory, run_name
 from keisei.runs.directory import Existing as ExistingOnDisk
 from keisei.training.callbacks import Callback
 from keisei.training.changes import Change, check_same, differences, shown
@@ -76,9 +76,16 @@ def train(
     ``RunSettingsError``. ``existing`` may be ``restart`` (start over, and keep the old run under another name) or
     ``overwrite`` (delete it). ``overrides`` are assignments such as ``"learner.learning_rate=1e-3"``.
     """
-    assignments = [*overrides, *length_overrides(steps, minutes)]
+    assignments = [*as_assignments(overrides), *length_overrides(steps, minutes)]
     plan = plan_run(target, overrides=assignments, name=name, root=Path(root), existing=existing)
     return plan.trainer(callbacks, interruption).train()
+
+
+def as_assignments(overrides: Iterable[str]) -> list[str]:
+    """Gives overrides as a list. A single text is a mistake, since it would be read letter by letter."""
+    if isinstance(overrides, str):
+        raise ConfigError(f"overrides = {overrides!r}: it is a list of assignments; write [{overrides!r}]")
+    return list(overrides)
 
 
 def length_overrides(steps: int | None, minutes: float | None) -> list[str]:
@@ -101,6 +108,11 @@ def plan_run(
     existing: Existing = "resume",
 ) -> Plan:
     """Finds the settings, and opens or creates the run. No run is overwritten silently."""
+    if existing not in get_args(Existing):
+        raise ConfigError(
+            f"existing = {existing!r}: it is resume, restart (the old run is kept under another name) or overwrite (it "
+            f"is deleted)"
+        )
     source = _source(target, name, root)
     if existing != "resume":
         return _begin_anew(source, overrides, name, root, existing)
@@ -134,7 +146,7 @@ def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | No
         return find_source(str(target), root)
     config = target if isinstance(target, TrainConfig) else parse_settings(TrainConfig, target)
     settings = config.model_dump(mode="json", exclude_unset=True)
-    return Source(name or f"{config.env.game}-{config.learner.algorithm}", settings, "settings")
+    return Source(name or run_name(f"{config.env.game}-{config.learner.algorithm}"), settings, "settings")
 
 
 def _begin_anew(

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
+from pydantic import Field, model_validator
 from torch import Tensor
 
-from keisei.config import apply_overrides, parse_settings
-from keisei.errors import CheckpointError, ConfigError
+from keisei.config import Settings, apply_overrides, parse_settings
+from keisei.errors import CheckpointError, ConfigError, RunExistsError
 from keisei.evaluation.matches import Player, PlayerLike, play_match
 from keisei.evaluation.results import MatchResult
 from keisei.experience.collected import CollectedSlab, Experiences
@@ -23,15 +24,16 @@ from keisei.experience.replayed import ReplaySample, ReplayView
 from keisei.games.contract import FloatArray
 from keisei.learners.contract import Report
 from keisei.machine.cores import usable_cores
+from keisei.parallel.config import MAX_WORKERS
 from keisei.parallel.deliveries import copy_slab
 from keisei.policies.players.inference_policy import InferencePolicy, load_weights
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint, State, save_checkpoint
-from keisei.runs.directory import RunDirectory, config_digest
+from keisei.runs.directory import RunDirectory, config_digest, run_name
 from keisei.runs.state_tensors import model_tensors
-from keisei.training.api import Existing, plan_run
+from keisei.training.api import Existing, as_assignments, plan_run
 from keisei.training.callbacks import Callback
-from keisei.training.players import resolver
+from keisei.training.players import RUNS, resolver
 from keisei.training.presets import load_preset, preset_names, run_config
 from keisei.training.regimes.learner_settings import PoolSettings
 from keisei.training.regimes.pool import build_buffer, build_learner
@@ -72,6 +74,15 @@ def train_dqn(
     Other settings are those of the preset of the game, if it has one. ``overrides`` changes them, as in
     ``keisei train --set``. The run is saved in ``root``; a run of the same name is kept under another one.
     """
+    given = {
+        "n_episodes": n_episodes,
+        "num_workers": num_workers,
+        "episodes_per_batch": episodes_per_batch,
+        "learning_steps_per_batch": learning_steps_per_batch,
+        "batch_size": batch_size,
+        "buffer_size": buffer_size,
+    }
+    parse_settings(_Arguments, given, "the arguments of train_dqn")
     workers = max(1, usable_cores() - SPARE_CORES) if num_workers is None else num_workers
     values = {
         "learner.minibatch_size": batch_size,
@@ -86,11 +97,35 @@ def train_dqn(
         "run.seed": seed,
     }
     settings = _with(_settings_for(game), values | _play_by_episodes(workers, episodes_per_batch))
-    settings = apply_overrides(settings, overrides)
+    settings = apply_overrides(settings, as_assignments(overrides))
     parse_settings(TrainConfig, settings, "the arguments of train_dqn")
-    plan = plan_run(settings, name=name or f"{game}-train-dqn", root=Path(root), existing=existing)
+    name = name or run_name(f"{game}-train-dqn")
+    plan = plan_run(settings, name=name, root=Path(root), existing=existing)
     plan.trainer(callbacks).train()
     return DQNAgent.load(plan.run.path)
+
+
+_Count = Annotated[int, Field(ge=1)]
+
+
+class _Arguments(Settings):
+    """The numbers that ``train_dqn`` is given, so that a wrong one is named as its caller wrote it."""
+
+    n_episodes: _Count
+    num_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] | None
+    episodes_per_batch: _Count
+    learning_steps_per_batch: _Count | None
+    batch_size: _Count
+    buffer_size: _Count
+
+    @model_validator(mode="after")
+    def _a_sample_fits(self) -> Self:
+        if self.batch_size > self.buffer_size:
+            raise ValueError(
+                f"batch_size = {self.batch_size} is more than buffer_size = {self.buffer_size}: a sample is drawn from "
+                f"the buffer; make the buffer larger or the sample smaller"
+            )
+        return self
 
 
 def _settings_for(game: str) -> dict[str, Any]:
@@ -150,10 +185,14 @@ class DQNAgent:
         self._update = 0
 
     @classmethod
-    def load(cls, path: str | Path) -> DQNAgent:
-        """Loads the agent of a run, or one that ``save`` has written."""
+    def load(cls, path: str | Path, device: str | None = None) -> DQNAgent:
+        """Loads the agent of a run, or one that ``save`` has written. ``device`` replaces the one that it was trained
+        on, which this machine may not have."""
         run = RunDirectory.open(Path(path))
-        agent = cls(run_config(run))
+        config = run_config(run)
+        if device is not None:
+            config = config.model_copy(update={"run": config.run.model_copy(update={"device": device})})
+        agent = cls(config)
         found = CheckpointArchive(run.checkpoints, read_only=True).latest()
         if found is None:
             raise CheckpointError(f"{run.path} has no checkpoint yet; train it first")
@@ -165,6 +204,10 @@ class DQNAgent:
     def save(self, path: str | Path) -> Path:
         """Writes the agent to a new directory, as a run with one checkpoint: ``keisei play``, ``evaluate`` and
         ``tournament`` take its path."""
+        if Path(path).exists():
+            raise RunExistsError(
+                f"{path} exists; save the agent under another path, or remove that one first"
+            )
         run = RunDirectory.create(Path(path).parent, Path(path).name, self.config)
         state = self.learner.state()
         checkpoint = Checkpoint(
@@ -194,10 +237,14 @@ class DQNAgent:
     def play(
         self, opponent: PlayerLike = "random", games: int = 100, seed: int = 0, temperature: float = 0.0
     ) -> MatchResult:
-        """Plays a match. The opponent is a player by name, a run, a checkpoint, or a policy."""
+        """Plays a match. The opponent is a player by name, a run, a checkpoint, or a policy. Runs are looked for
+        beside the agent's own."""
         env = self.config.env
         player = Player("agent", self.policy(temperature))
-        return play_match(env.game, env.game_options(), player, opponent, games, seed, resolver=resolver())
+        runs = RUNS if self.run is None else self.run.path.parent
+        return play_match(
+            env.game, env.game_options(), player, opponent, games, seed, resolver=resolver(runs)
+        )
 
     def add_trajectory_to_buffer(self, trajectory: Experiences) -> int:
         """Copies collected experience into the agent's replay. Gives the number of decisions that it has now.

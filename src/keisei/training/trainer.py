@@ -20,12 +20,13 @@ from torch import nn
 
 from keisei.errors import ConfigError, RunDatabaseError, RunError, RunSettingsError, WorkerTraceback
 from keisei.machine.torch_threads import single_threaded
+from keisei.parallel import supervision
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import Checkpoint, State
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import NewRun, RunDirectory, RunState
 from keisei.runs.durable_files import file_errors
-from keisei.runs.log import RunLog, RunLogHandler
+from keisei.runs.log import KeptWarnings, RunLog, RunLogHandler, logging_to
 from keisei.runs.metrics import MetricsWriter, own_number
 from keisei.runs.rows import ChangeRow
 from keisei.runs.snapshots import SnapshotStore
@@ -99,6 +100,8 @@ class Trainer:
         self._last_update_seconds = math.inf
         self._failures: Mapping[int, str] = {}
         self._logged: dict[str, float] = {}
+        # What the trainer tells itself, and what ``WorkerWatch`` tells, is not shown twice.
+        self._warnings = KeptWarnings(but=(__name__, supervision.__name__))
         self._started = self._ended = False
 
     def train(self) -> TrainResult:
@@ -189,7 +192,7 @@ class Trainer:
         with file_errors(self.run.path):
             log = RunLog(self.run.log)
         stack.callback(log.close)
-        stack.enter_context(_logging_to(log))
+        stack.enter_context(logging_to(RunLogHandler(log), self._warnings))
         return log
 
     def _open(self, stack: ExitStack, log: RunLog, found: Found | None) -> None:
@@ -198,8 +201,6 @@ class Trainer:
         with file_errors(self.run.path):
             store = CheckpointArchive(self.run.checkpoints, settings.keep, settings.milestone_every)
             store.rewind(self._counters.update)
-        for problem in found.skipped if found is not None else ():
-            self._tell(f"a damaged checkpoint is skipped: {problem}", "warning")
         checkpoint = found.checkpoint if found is not None else None
         self._database = stack.enter_context(RunDatabase(self.run.database))
         self._database.rewind(self._counters.update)
@@ -308,6 +309,7 @@ class Trainer:
         )
         for callback in self._callbacks:
             callback.on_start(started)
+        self._show_warnings()
         for note in self._notes:
             self._tell(note)
         self._write_logged()
@@ -316,6 +318,7 @@ class Trainer:
         return started
 
     def _tell_the_end(self, ended: Ended) -> None:
+        self._show_warnings()
         for callback in self._callbacks:
             with suppress(StopTraining):  # there is nothing left to stop
                 callback.on_end(ended)
@@ -341,6 +344,7 @@ class Trainer:
         self._counters = update.counters
         self._last_update_seconds = update.collection.seconds + update.learn_seconds
         self._workers.look(update.counters.update)
+        self._show_warnings()
         if self._league is not None:
             self._league.write(update.counters.update)
         self._tell_failures(update.report.failures)
@@ -418,6 +422,14 @@ class Trainer:
 
     def _tell(self, message: str, level: str = "info") -> None:
         logging.getLogger(__name__).log(logging.WARNING if level == "warning" else logging.INFO, message)
+        self._show(message, level)
+
+    def _show_warnings(self) -> None:
+        """Shows what the parts have warned of. The run's log has it already."""
+        for message in self._warnings.take():
+            self._show(message, "warning")
+
+    def _show(self, message: str, level: str) -> None:
         for callback in self._callbacks:
             callback.note(message, level)
 
@@ -431,18 +443,3 @@ def _gradients_kept() -> Iterator[None]:
         yield
     finally:
         torch.set_grad_enabled(enabled)
-
-
-@contextmanager
-def _logging_to(log: RunLog) -> Iterator[None]:
-    """Sends Keisei's log messages to the run's log too."""
-    handler, logger = RunLogHandler(log), logging.getLogger("keisei")
-    level = logger.level
-    logger.addHandler(handler)
-    if logger.getEffectiveLevel() > logging.INFO:
-        logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)

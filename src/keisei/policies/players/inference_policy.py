@@ -48,6 +48,10 @@ class InferencePolicy(NeuralPolicy):
 
 def load_weights(network: ActorCritic, weights: Mapping[str, Tensor]) -> None:
     """Loads weights into a network, or raises ``PolicyError`` and changes nothing."""
+    if not isinstance(weights, Mapping):
+        raise PolicyError(
+            f"weights are a mapping from names to tensors, as get_weights gives it; got {type(weights).__name__}"
+        )
     try:
         load_model(network, weights)
     except CheckpointError as error:
