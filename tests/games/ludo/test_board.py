@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -382,19 +383,40 @@ def test_an_illegal_action_is_refused_with_its_reason(action: int, message: str)
     ("tokens", "dice", "to_move", "message"),
     [
         ([(1, 2, 3), AWAY], (1,), 0, "has 4 tokens"),
-        ([(1, 2, 3, 57), AWAY], (1,), 0, "in -1 … 56"),
-        ([AWAY, AWAY], (7,), 0, "a die shows 1 … 6"),
+        ([(1, 2, 3, 57), AWAY], (1,), 0, "position of token 3 of seat 0 must be .* in -1 … 56; got 57"),
+        ([AWAY, (1, 2.5, 3, 4)], (1,), 0, "position of token 1 of seat 1 must be a whole number .* got 2.5"),
+        ([AWAY, AWAY], (7,), 0, "value of a die must be a whole number in 1 … 6; got 7"),
+        ([AWAY, AWAY], (1.5,), 0, "value of a die must be a whole number in 1 … 6; got 1.5"),
+        ([AWAY, AWAY], (1, "six"), 0, "value of a die must be a whole number in 1 … 6; got 'six'"),
+        ([AWAY, AWAY], (1,) * 36, 0, "at most 35 dice, got 36; put fewer into the hand"),
         ([AWAY, AWAY], (1,), 2, "to_move must be a whole number in 0 … 1"),
-        ([AWAY, (HOME,) * 4], (1,), 0, "seat 1 has won"),
+        ([AWAY, AWAY], (1,), 0.0, "to_move must be a whole number in 0 … 1; got 0.0"),
+        ([AWAY, (HOME,) * 4], (1,), 0, "seat 1 has won, so it stays the one to move; got to_move 0, give 1"),
+        ([(HOME,) * 4] * 2, (1,), 0, "seats 0 and 1 have all tokens at home; leave at least one"),
         ([OUT, AWAY], (1,), 0, "its turn has passed"),
         ([AWAY], (1,), 0, "players must be a whole number in 2 … 4; got 1"),
     ],
 )
-def test_impossible_positions_are_refused(tokens: Any, dice: Any, to_move: int, message: str) -> None:
+def test_impossible_positions_are_refused(tokens: Any, dice: Any, to_move: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         LudoBoard.from_position(tokens, dice, to_move)
+
+
+def test_a_hand_may_have_all_the_dice_that_a_turn_can_bring() -> None:
+    assert len(LudoBoard.from_position([AWAY, AWAY], (1,) * 35).dice) == 35
+
+
+def test_numbers_of_numpy_become_plain_ones() -> None:
+    board = LudoBoard.from_position(np.array([AWAY, AWAY]), np.array([2, 1]), np.int64(1))
+    assert repr(board) == f"<LudoBoard ({AWAY}, {AWAY}), dice (1, 2), seat 1 to move>"
 
 
 def test_packed_rows_of_another_length_are_refused() -> None:
     with pytest.raises(GameError, match="15, 19 or 23 bytes"):
         LudoBoard.from_packed(bytes(16))
+
+
+def test_a_packed_row_of_no_possible_position_is_refused_with_the_reason() -> None:
+    row = bytes([0, 60, 0, 0, 0, 0, 0, *(2, 0, 0, 0), *(2, 0, 0, 0)])
+    with pytest.raises(GameError, match=r"no possible Ludo position: a turn brings at most 35 dice, got 60;"):
+        LudoBoard.from_packed(row)

@@ -175,6 +175,36 @@ def test_any_packed_position_is_expanded_as_the_rules_say(players: int, data: An
     assert np.flatnonzero(mask[0]).tolist() == board.legal_actions()
 
 
+@st.composite
+def rows_of_bytes(draw: st.DrawFn, players: int) -> bytes:
+    """Rows at and beyond every limit: any bytes, and possible rows with a few of their bytes replaced."""
+    size = 7 + 4 * players
+    if draw(st.integers(0, 9)) == 0:
+        return draw(st.binary(min_size=size, max_size=size))
+    home = st.just([56] * 4)
+    tokens = draw(st.lists(st.one_of(home, four_of(POSITION)), min_size=players, max_size=players))
+    dice = draw(st.lists(st.integers(0, 9), min_size=6, max_size=6))
+    row = bytearray([draw(st.integers(0, players - 1)), *dice, *(p + 1 for four in tokens for p in four)])
+    for place in draw(st.lists(st.integers(0, size - 1), max_size=2)):
+        row[place] = draw(st.one_of(st.integers(0, 255), st.integers(0, 60)))
+    return bytes(row)
+
+
+@settings(max_examples=1000)
+@given(st.sampled_from(RULES), st.data())
+def test_the_board_takes_exactly_the_rows_that_the_core_takes(rules: dict[str, Any], data: Any) -> None:
+    packed = data.draw(rows_of_bytes(rules.get("players", 2)))
+    row = np.frombuffer(packed, np.uint8)[None]
+    game = make_game("ludo", **rules)
+    try:
+        _, mask = game.unpack(row)
+    except GameError:
+        with pytest.raises(GameError, match="the packed row is no possible Ludo position: "):
+            LudoBoard.from_packed(packed, **rules)
+    else:
+        assert LudoBoard.from_packed(packed, **rules).legal_actions() == np.flatnonzero(mask[0]).tolist()
+
+
 @settings(max_examples=300)
 @given(st.sampled_from(RULES), st.data())
 def test_any_position_is_played_as_on_the_board(rules: dict[str, Any], data: Any) -> None:

@@ -23,6 +23,9 @@ from keisei.games.randomness import KeyedRandom
 __all__ = ["LudoBoard", "action_of", "split_action"]
 
 ACTIONS = 6 * TOKENS
+MOST_DICE = 3 + 2 * TOKENS * 4
+"""A turn brings three dice at most. Each further roll costs a die and brings three; tokens that reach home or are
+captured bring one, and no token does so twice in a turn. The core has the same limit for any number of players."""
 
 
 def action_of(value: int, token: int) -> int:
@@ -71,15 +74,24 @@ class LudoBoard:
         cls, tokens: Iterable[Sequence[int]], dice: Iterable[int], to_move: int = 0, **rules: Any
     ) -> Self:
         """Gives a board with these tokens and dice. ``rules`` are further keywords of ``LudoBoard``."""
-        places = tuple(tuple(positions) for positions in tokens)
+        places = tuple(
+            tuple(
+                whole_number(f"the position of token {token} of seat {seat}", position, YARD, HOME)
+                for token, position in enumerate(positions)
+            )
+            for seat, positions in enumerate(tokens)
+        )
         board = cls(**{"players": len(places), **rules})
-        board.tokens, board.dice, board.to_move = places, tuple(sorted(dice)), to_move
+        board.tokens = places
+        board.dice = tuple(sorted(whole_number("the value of a die", value, 1, 6) for value in dice))
+        board.to_move = whole_number("to_move", to_move, 0, board.players - 1)
         board._check()
         return board
 
     @classmethod
     def from_packed(cls, packed: bytes, **rules: Any) -> Self:
-        """Gives a board from a packed row of the batched game with the same rules."""
+        """Gives a board from a packed row of the batched game with the same rules. It takes the rows that ``unpack`` of
+        this game takes, and no others."""
         if len(packed) not in (15, 19, 23):
             raise GameError(
                 f"a packed row of Ludo has 15, 19 or 23 bytes for 2, 3 or 4 players, got {len(packed)}"
@@ -87,7 +99,13 @@ class LudoBoard:
         dice = [value for value in range(1, 7) for _ in range(packed[value])]
         places = [byte - 1 for byte in packed[7:]]
         tokens = [places[first : first + TOKENS] for first in range(0, len(places), TOKENS)]
-        return cls.from_position(tokens, dice, packed[0], **rules)
+        try:
+            return cls.from_position(tokens, dice, packed[0], **rules)
+        except ConfigError as error:
+            raise GameError(
+                f"the packed row is no possible Ludo position: {error}. Either the row was damaged, or its game has "
+                f"other rules"
+            ) from error
 
     # What may be played, and what it does ------------------------------------------------------------
 
@@ -207,20 +225,29 @@ class LudoBoard:
     # Checks and pictures ------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        """Refuses a position that no game can come to."""
-        players = self.players
-        if [len(positions) for positions in self.tokens] != [TOKENS] * players:
-            raise ConfigError(f"each of the {players} players has {TOKENS} tokens, got {self.tokens}")
-        if not all(YARD <= position <= HOME for positions in self.tokens for position in positions):
-            raise ConfigError(f"a token stands at a position in {YARD} … {HOME}, got {self.tokens}")
-        if not all(1 <= value <= 6 for value in self.dice):
-            raise ConfigError(f"a die shows 1 … 6, got {self.dice}")
-        whole_number("to_move", self.to_move, 0, players - 1)
-        if self.winner not in (None, self.to_move):
-            raise ConfigError(f"seat {self.winner} has won, so it is the one to move; got {self.to_move}")
+        """Refuses a position that no game can come to. ``Position::unpack`` of the core refuses the same."""
+        if [len(positions) for positions in self.tokens] != [TOKENS] * self.players:
+            raise ConfigError(f"each of the {self.players} players has {TOKENS} tokens, got {self.tokens}")
+        if len(self.dice) > MOST_DICE:
+            raise ConfigError(
+                f"a turn brings at most {MOST_DICE} dice, got {len(self.dice)}; put fewer into the hand"
+            )
+        self._check_winner()
         if self.winner is None and not self.legal_actions():
             raise ConfigError(
                 f"seat {self.to_move} cannot play {self.dice}, so its turn has passed; name the seat that can play"
+            )
+
+    def _check_winner(self) -> None:
+        won = [seat for seat, positions in enumerate(self.tokens) if set(positions) == {HOME}]
+        if len(won) > 1:
+            raise ConfigError(
+                f"a game ends with its first winner, but seats {' and '.join(map(str, won))} have all tokens at home; "
+                f"leave at least one token of the others on its way"
+            )
+        if won and won != [self.to_move]:
+            raise ConfigError(
+                f"seat {won[0]} has won, so it stays the one to move; got to_move {self.to_move}, give {won[0]}"
             )
 
     def __str__(self) -> str:
