@@ -4,8 +4,7 @@ while a run is being trained."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -19,52 +18,13 @@ from keisei.cli.views.wording import counted, one_line, percent
 from keisei.errors import RunError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
+from keisei.runs.league import LeagueView
 from keisei.runs.rows import LeagueMemberRow, LeagueResultRow
 
-ENOUGH_GAMES = 50
-"""The fewest games for a score by which a member may be the worst."""
 NAME_WIDTH, CELL_WIDTH = 18, 7
 MATRIX_TITLE = "The learner after each snapshot (rows) against members (columns): score in %, number of games"
 MATRIX_ROWS = 12
 """Rows of the matrix on a terminal; --json has all of them."""
-
-
-@dataclass(frozen=True)
-class LeagueView:
-    """The league of a run as ``run.db`` has it."""
-
-    members: Sequence[LeagueMemberRow]
-    """The members that are in the league now."""
-    former: Sequence[LeagueMemberRow]
-    results: Sequence[LeagueResultRow]
-
-    @classmethod
-    def of(cls, run: RunDirectory) -> LeagueView:
-        if not run.database.exists():
-            raise RunError(f"run {run.path} has no numbers yet; look again when it has made its first update")
-        with RunDatabase(run.database, read_only=True) as database:
-            rows, results = database.league_members(), database.league_results()
-        if not rows:
-            raise RunError(
-                f"run {run.path} has no league; start one with it: keisei train PRESET --set league.enabled=true"
-            )
-        newest = max(row.update for row in rows)
-        now = [row for row in rows if row.update == newest]
-        return cls(now, [row for row in rows if row.update < newest], results)
-
-    @property
-    def pool(self) -> list[LeagueMemberRow]:
-        return [row for row in self.members if row.in_pool]
-
-    @property
-    def worst(self) -> LeagueMemberRow | None:
-        """The member that the learner scores least against."""
-        known = [row for row in self.pool if row.recent_games >= ENOUGH_GAMES and row.score is not None]
-        return min(known, key=lambda row: row.score or 0.0, default=None)
-
-    @property
-    def forgotten(self) -> list[LeagueMemberRow]:
-        return [row for row in self.pool if row.forgotten]
 
 
 def league(
@@ -73,7 +33,7 @@ def league(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show the league of a run: members, scores against each, ratings, and the win-rate matrix."""
-    view = LeagueView.of(RunDirectory(find_directory(run, root)))
+    view = _read(RunDirectory(find_directory(run, root)))
     if as_json:
         typer.echo(json.dumps(_as_json(view), indent=2))
         return
@@ -84,6 +44,18 @@ def league(
     if view.results:
         console.print(f"\n{MATRIX_TITLE}\n", soft_wrap=True)
         console.print(_matrix(view, console.width))
+
+
+def _read(run: RunDirectory) -> LeagueView:
+    if not run.database.exists():
+        raise RunError(f"run {run.path} has no numbers yet; look again when it has made its first update")
+    with RunDatabase(run.database, read_only=True) as database:
+        view = LeagueView.of(database)
+    if view is None:
+        raise RunError(
+            f"run {run.path} has no league; start one with it: keisei train PRESET --set league.enabled=true"
+        )
+    return view
 
 
 def _members(view: LeagueView) -> Table:
@@ -119,10 +91,8 @@ def _state(row: LeagueMemberRow) -> Text:
 
 
 def _facts(view: LeagueView) -> list[Text]:
-    games = sum(row.wins + row.draws + row.losses for row in (*view.members, *view.former))
-    lines = [
-        f"\n{counted(len(view.pool), 'member')} may be drawn, {len(view.former)} left, {counted(games, 'game')}"
-    ]
+    drawn, games = counted(len(view.pool), "member"), counted(view.games, "game")
+    lines = [f"\n{drawn} may be drawn, {len(view.former)} left, {games}"]
     if view.worst is not None and view.worst.score is not None:
         lines.append(f"worst: {view.worst.name} with {percent(view.worst.score)}")
     names = ", ".join(row.name for row in view.forgotten)

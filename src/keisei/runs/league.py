@@ -1,0 +1,67 @@
+"""The league of a run as ``run.db`` has it: who is in it now, who has left, and how the learner fares against each.
+
+The command line and the dashboard both show this, so they always name the same members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keisei.runs.database import RunDatabase
+from keisei.runs.rows import LeagueMemberRow, LeagueResultRow
+
+__all__ = ["ENOUGH_GAMES", "LeagueView"]
+
+ENOUGH_GAMES = 50
+"""The fewest games for a score by which a member may be the worst."""
+
+
+@dataclass(frozen=True)
+class LeagueView:
+    """The league of a run after its newest update."""
+
+    members: Sequence[LeagueMemberRow]
+    """The members that are in the league now, by number."""
+    former: Sequence[LeagueMemberRow]
+    """The members that have left, each as it was last."""
+    results: Sequence[LeagueResultRow]
+    """The cells of the win-rate matrix, row by row."""
+
+    @classmethod
+    def of(cls, database: RunDatabase) -> LeagueView | None:
+        """Gives the league; None if the run has none. A row keeps its ``in_pool`` after its member is gone, so only the
+        rows of the newest update tell who is there."""
+        rows = database.league_members()
+        if not rows:
+            return None
+        newest = max(row.update for row in rows)
+        now = [row for row in rows if row.update == newest]
+        return cls(now, [row for row in rows if row.update < newest], database.league_results())
+
+    @property
+    def pool(self) -> list[LeagueMemberRow]:
+        """The members that may be drawn."""
+        return [row for row in self.members if row.in_pool]
+
+    @property
+    def games(self) -> int:
+        """All games against members, also against those that have left."""
+        return sum(row.wins + row.draws + row.losses for row in (*self.members, *self.former))
+
+    @property
+    def worst(self) -> LeagueMemberRow | None:
+        """The member that the learner scores least against."""
+        known = [row for row in self.pool if row.recent_games >= ENOUGH_GAMES and row.score is not None]
+        return min(known, key=lambda row: row.score or 0.0, default=None)
+
+    @property
+    def forgotten(self) -> list[LeagueMemberRow]:
+        return [row for row in self.pool if row.forgotten]
+
+    def newest_results(self, rows: int) -> list[LeagueResultRow]:
+        """Gives the cells against members that may be drawn, in the newest rows of the matrix that have any."""
+        names = {member.name for member in self.pool}
+        cells = [cell for cell in self.results if cell.member in names]
+        newest = set(list(dict.fromkeys(cell.learner for cell in cells))[-rows:])
+        return [cell for cell in cells if cell.learner in newest]
