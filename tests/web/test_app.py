@@ -19,7 +19,6 @@ from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.live import Glimpse
 from keisei.runs.replays import GameReplay
-from keisei.runs.rows import LeagueMemberRow, LeagueResultRow
 from keisei.web.catalogue import Catalogue, flat_settings, flattened
 
 
@@ -124,21 +123,6 @@ def test_settings_are_compared_with_the_nearest_preset(served: Served) -> None:
     assert settings["model.hidden_dim"]["value"] == "8"
     assert settings["model.hidden_dim"]["usual"] != "8"
     assert settings["env.game"]["usual"] == settings["env.game"]["value"] == "tictactoe"
-
-
-def test_the_league_is_told(tmp_path: Path) -> None:
-    run = make_history(tmp_path)
-    with RunDatabase(run.database) as database:
-        member = LeagueMemberRow(
-            100, 5, 1.0, "random", "player", 0, True, 3, 0, 1, 4, 0.75, 0.3, 0.95, 0.0, -50.0, 50.0, False
-        )
-        database.add_league(
-            [member], [LeagueResultRow("learner", "random", 5, 1.0, 3, 0, 1, 0.75, 0.3, 0.95)]
-        )
-    with serving(tmp_path) as dashboard:
-        told = dashboard.get("/api/runs/run").json
-    assert told["members"][0]["name"] == "random"
-    assert told["matrix"][0]["score"] == 0.75
 
 
 def test_curves_are_thinned_by_the_server(served: Served) -> None:

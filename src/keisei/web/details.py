@@ -11,6 +11,7 @@ from keisei.errors import KeiseiError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.json_values import finite
+from keisei.runs.league import LeagueView
 from keisei.runs.live import LiveStatus, read_live
 from keisei.runs.metric_names import EVALUATION, TAGS
 from keisei.runs.rows import EvaluationRow
@@ -22,6 +23,8 @@ __all__ = ["curves_of", "details_of", "live_of", "new_points"]
 MOST_POINTS = 2000
 _MOST_EVALUATIONS = 400
 """Matches against one opponent that are shown; of more, every second, third … is left out."""
+_MATRIX_ROWS = 12
+"""Snapshots of the learner in the win-rate matrix, the newest ones."""
 Curve = dict[str, list[Any]]
 
 
@@ -47,8 +50,13 @@ def details_of(catalogue: Catalogue, run: RunDirectory) -> dict[str, Any]:
 
 
 def _from_database(run: RunDirectory) -> dict[str, Any]:
-    lists = ("metrics", "ratings", "members", "matrix", "events", "games", "changes")
-    empty: dict[str, Any] = {"evaluations": {}, "meanings": {}, **{name: [] for name in lists}}
+    lists = ("metrics", "ratings", "events", "games", "changes")
+    empty: dict[str, Any] = {
+        "evaluations": {},
+        "meanings": {},
+        "league": None,
+        **{name: [] for name in lists},
+    }
     if not run.database.exists():
         return empty
     try:
@@ -59,8 +67,7 @@ def _from_database(run: RunDirectory) -> dict[str, Any]:
                 "meanings": {name: TAGS[name] for name in names if name in TAGS},
                 "evaluations": _evaluations(database.evaluations()),
                 "ratings": list(map(asdict, database.ratings()[:200])),
-                "members": list(map(asdict, database.league_members())),
-                "matrix": list(map(asdict, database.league_results())),
+                "league": _league(LeagueView.of(database)),
                 "events": list(map(asdict, database.worker_events(50))),
                 "games": list(map(asdict, database.games(200))),
                 "changes": [str(change) for change in database.changes()],
@@ -76,6 +83,21 @@ def live_of(run: RunDirectory) -> dict[str, Any] | None:
         return None
     return {name: value for name, value in asdict(live).items() if name != "board"} | {
         "has_board": live.board is not None
+    }
+
+
+def _league(view: LeagueView | None) -> dict[str, Any] | None:
+    """Gives the members that are in the league now, with what ``keisei league`` tells of them."""
+    if view is None:
+        return None
+    return {
+        "size": len(view.pool),
+        "left": len(view.former),
+        "games": view.games,
+        "worst": None if view.worst is None else view.worst.number,
+        "forgotten": [row.name for row in view.forgotten],
+        "members": list(map(asdict, view.members)),
+        "matrix": list(map(asdict, view.newest_results(_MATRIX_ROWS))),
     }
 
 

@@ -3,6 +3,7 @@ import { askForToken, download, get, header, isTrusted, post, stream } from "./a
 import { Board, favourites, moveList, verdict } from "./board.js";
 import { Chart } from "./charts.js";
 import { $, ago, amend, bytes, count, duration, empty, fill, h, notice, number, percent, problem, s, state } from "./dom.js";
+import { leagueCard } from "./league.js";
 
 const name = decodeURIComponent(location.pathname.split("/")[2] ?? "");
 const path = `/api/runs/${encodeURIComponent(name)}`;
@@ -185,7 +186,7 @@ function events() {
     h("ul", { class: "small" }, details.events.map((event) => h("li", {}, `update ${event.update}: worker ${event.worker} ${event.event} – ${event.detail.trim().split("\n").at(-1) || "no reason known"}`))));
 }
 
-// ---- Ratings and league.
+// ---- Ratings.
 
 function whiskers(rows) {
   const low = Math.min(...rows.map((row) => row.low));
@@ -205,29 +206,6 @@ function ratings() {
   if (!details.ratings.length) return empty("No ratings yet", h("span", {}, "They come with the first evaluation."));
   const best = details.ratings.slice(0, 12);
   return [whiskers(best), details.ratings.length > best.length && h("p", { class: "dim small" }, `and ${details.ratings.length - best.length} more`), h("p", { class: "dim small" }, "Elo with 95 % intervals; the random player has 0.")];
-}
-
-function league() {
-  if (!details.members.length) return null;
-  const inPool = details.members.filter((member) => member.in_pool);
-  const members = inPool.map((member) => member.name);
-  const learners = [...new Set(details.matrix.map((cell) => cell.learner))].slice(-12);
-  const cell = new Map(details.matrix.map((one) => [`${one.learner}\n${one.member}`, one]));
-  const box = (one) => {
-    if (!one) return h("span", { class: "dim" }, "·");
-    const span = h("span", { title: `${one.wins}-${one.draws}-${one.losses}, 95 %: ${percent(one.low)} … ${percent(one.high)}` }, percent(one.score));
-    const strength = Math.round(100 * Math.abs(one.score - 0.5));
-    span.style.background = `color-mix(in oklab, var(--c${one.score >= 0.5 ? 0 : 1}) ${strength}%, var(--sunk))`;
-    return span;
-  };
-  const rated = inPool.filter((member) => member.rating !== null).map((member) => ({ player: member.name, rating: member.rating, low: member.rating_low, high: member.rating_high }));
-  return h("section", { class: "card" }, h("h2", {}, "League"),
-    h("p", { class: "dim small" }, "The learner's score, from one snapshot to the next (rows), against each member (columns). Blue is above half, orange below."),
-    h("div", { class: "scroll" }, h("table", { class: "matrix" },
-      h("thead", {}, h("tr", {}, h("th", {}), members.map((member) => h("th", {}, member)))),
-      h("tbody", {}, learners.map((learner) => h("tr", {}, h("th", { scope: "row" }, learner), members.map((member) => h("td", {}, box(cell.get(`${learner}\n${member}`))))))))),
-    rated.length > 0 && h("details", {}, h("summary", {}, "Ratings of the members"), whiskers(rated)),
-  );
 }
 
 // ---- Settings.
@@ -359,7 +337,7 @@ function page() {
     h("h2", {}, "Learning"), h("div", { class: "grid" }, curves(LEARNING)),
     leagueCurves.length > 0 && h("div", { class: "grid" }, leagueCurves),
     rest.length > 0 && h("details", {}, h("summary", {}, `More numbers (${rest.length})`), h("div", { class: "grid" }, rest)),
-    league(),
+    leagueCard(details.league),
     h("section", { class: "card", id: "games" }, h("h2", {}, "Games"), games()),
     settings(),
   ));
