@@ -28,13 +28,18 @@ class League:
     """A small manager with a league, driven as the loop does it."""
 
     def __init__(
-        self, game: str = "tictactoe", parallel: dict[str, Any] | None = None, **settings: Any
+        self,
+        game: str = "tictactoe",
+        parallel: dict[str, Any] | None = None,
+        options: dict[str, Any] | None = None,
+        **settings: Any,
     ) -> None:
         given = parse_settings(LeagueSettings, {"save_steps": TABLES * SLAB, "swap_steps": SLAB} | settings)
         config = {"tables": TABLES, "games": 4, "horizon": 8, "backend": "inline"} | (parallel or {})
-        spec = ParallelManager({"game": game}, None, config).spec
+        env = {"game": game, "options": options or {}}
+        spec = ParallelManager(env, None, config).spec
         assembly = assemble(given, spec, TABLES)
-        self.manager = ParallelManager({"game": game}, {"hidden_dim": 8}, config, league=assembly.plan)
+        self.manager = ParallelManager(env, {"hidden_dim": 8}, config, league=assembly.plan)
         self.opponents: OpponentManager = assembly.open(self.manager)
         self.manager.start_workers()
         self.counters = Counters()
@@ -202,6 +207,31 @@ def test_a_truncated_game_is_drawn() -> None:
             item.slab.terminated[:] = False
         league.opponents.take(experiences)
         assert set(league.members[0].results.recent) == {0}
+
+
+def test_equals_score_half_with_any_number_of_seats() -> None:
+    """The learner meets itself: a snapshot with the same weights has the three other seats."""
+    parallel = {"games": 16, "horizon": 1024}
+    with League("ludo", parallel, {"players": 4}, latest_ratio=0.0, epsilon=0.0) as league:
+        _, summary = league.update()
+        results = league.members[0].results
+        assert summary.games == results.recent_games == results.total.games // 3 > 60
+        assert summary.score == results.total.score == pytest.approx(0.5, abs=0.1)
+        assert results.score is not None
+        assert results.score.low < 0.5 < results.score.high
+
+
+def test_games_that_returns_judge_count_as_they_were_left() -> None:
+    """A world ends by its number of turns, and who gathered more has won."""
+    parallel = {"games": 8, "horizon": 64}
+    options = {"max_turns": 30}
+    with League("treasurehunt", parallel, options, latest_ratio=0.0) as league:
+        experiences, summary = league.update()
+        assert any(item.slab.truncated.any() for item in experiences)
+        assert not any(item.slab.terminated.any() for item in experiences)
+        total = league.members[0].results.total
+        assert summary.games > 0
+        assert min(total.wins, total.losses) > 0
 
 
 def test_the_summary_names_the_worst_and_counts_the_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

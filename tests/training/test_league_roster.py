@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from keisei.evaluation.statistics import Tally
 from keisei.policies.networks import ModelConfig
 from keisei.policies.seating import FIRST_MEMBER, PolicyConfig
-from keisei.training.league.roster import RECENT, Member, Results, Roster, milestones
+from keisei.training.league.results import RECENT, Results
+from keisei.training.league.roster import Member, Roster, milestones
 
 MODEL = ModelConfig(network="mlp")
 
@@ -85,6 +87,33 @@ def test_forgotten_is_who_was_surely_beaten_and_surely_wins_now() -> None:
     assert not results.is_forgotten(0.5), "about even"
     results.add([-1] * (RECENT // 4), 0.5)
     assert results.is_forgotten(0.5)
+
+
+def test_comparisons_of_a_game_are_one_game() -> None:
+    """They do not make the interval narrower, and the last games are whole ones."""
+    one, three = Results(), Results(per_game=3)
+    one.add([1, -1] * 20, 0.5)
+    three.add([1, 1, 1, -1, -1, -1] * 20, 0.5)
+    assert (one.recent_games, three.recent_games) == (40, 40)
+    assert one.score is not None
+    assert three.score is not None
+    assert (three.score.low, three.score.high) == pytest.approx((one.score.low, one.score.high))
+    three.add([0, 0, 1] * RECENT, 0.5)
+    assert three.recent_games == RECENT
+    assert three.now == Tally(RECENT, 2 * RECENT, 0)
+
+
+def test_results_that_were_counted_in_another_way_are_dropped() -> None:
+    """Earlier versions had one outcome in each game, also with four seats."""
+    entry: Any = roster_of(0).members[100].document()
+    entry["results"] = {"total": [1, 0, 3], "era": [1, 0, 3], "recent": "wlll", "was_beaten": False}
+    roster = Roster(3, 2)
+    roster.members[100] = Member.of(entry)
+    roster.count_comparisons(1)
+    assert roster.members[100].results.total == Tally(1, 0, 3)
+    roster.count_comparisons(3)
+    assert roster.members[100].results == Results(per_game=3)
+    assert roster.add("player", PolicyConfig(policy="greedy")).results.per_game == 3
 
 
 def test_a_few_lucky_games_are_no_victory() -> None:

@@ -70,7 +70,7 @@ def _weight(member: Member, members: Sequence[Member], sampling: Sampling, weigh
     if sampling == "latest":
         newest = max((other.number for other in members if other.kind == "snapshot"), default=LEARNER)
         return float(member.kind != "snapshot" or member.number == newest)
-    recent = member.results.now
+    recent, per_game = member.results.now, member.results.per_game
     # One win and one loss more than were played: a member that nobody has met yet is an equal.
-    score = (recent.points + 1) / (recent.games + 2)
+    score = (recent.points / per_game + 1) / (recent.games / per_game + 2)
     return {"variance": score * (1 - score), "squared": (1 - score) ** 2, "linear": 1 - score}[weighting]

@@ -12,20 +12,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from keisei.errors import CheckpointError
-from keisei.experience.collected import CollectedSlab, Experiences
+from keisei.evaluation.results import judged_by_returns
+from keisei.experience.collected import Experiences
 from keisei.parallel.lineups import Lineups
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.tables import Table
 from keisei.policies.behaviour import Behaviour
-from keisei.policies.seating import LAST_MEMBER, LEARNER, Lineup, PolicyConfig, learner_seat
+from keisei.policies.seating import LAST_MEMBER, LEARNER, Lineup, PolicyConfig
 from keisei.runs.checkpoint import State, checkpoint_name
 from keisei.training.events import Counters, LeagueSummary
 from keisei.training.league.drawing import draw, table_share
-from keisei.training.league.roster import NO_GAMES, Member, Roster
+from keisei.training.league.results import NO_GAMES, compared
+from keisei.training.league.roster import Member, Roster
 from keisei.training.league.settings import CurriculumPhase, LeagueSettings
 
 __all__ = ["TENSORS", "OpponentManager"]
@@ -58,6 +59,9 @@ class OpponentManager:
         self._taken_at = 0
         """Transitions of the run when the last snapshot was taken."""
         self._waits = False
+        self._per_game = max(1, manager.spec.seats - 1)
+        self._truncated_is_drawn = not judged_by_returns(manager.spec)
+        roster.count_comparisons(self._per_game)
 
     # Before a collection.
 
@@ -87,7 +91,7 @@ class OpponentManager:
     def _scores_enough(self) -> bool:
         """Tells whether the learner has scored enough against the snapshots since the last one was added."""
         era = sum((m.results.era for m in self.roster.pool if m.kind == "snapshot"), NO_GAMES)
-        return era.games >= ENOUGH_GAMES and era.score >= self._settings.win_rate_threshold
+        return era.games >= ENOUGH_GAMES * self._per_game and era.score >= self._settings.win_rate_threshold
 
     def _add_snapshot(self, counters: Counters, behaviour: Behaviour) -> None:
         roster = self.roster
@@ -134,20 +138,20 @@ class OpponentManager:
         """Counts the games against members that ended in this experience, and summarises the league."""
         outcomes: defaultdict[int, list[int]] = defaultdict(list)
         for item in experiences:
-            for number, outcome in _outcomes(item):
+            for number, results in compared(item, self._truncated_is_drawn):
                 if number in self.roster.members:
-                    outcomes[number].append(outcome)
+                    outcomes[number] += results
         for number, results in outcomes.items():
             self.roster.members[number].results.add(results, self._settings.forgotten_threshold)
         return self._summary([outcome for results in outcomes.values() for outcome in results])
 
     def _summary(self, outcomes: Sequence[int]) -> LeagueSummary:
         pool = self.roster.pool
-        scores = {m.name: m.results.now.score for m in pool if len(m.results.recent) >= ENOUGH_GAMES}
+        scores = {m.name: m.results.now.score for m in pool if m.results.recent_games >= ENOUGH_GAMES}
         worst = min(scores, key=lambda name: scores[name], default="")
         return LeagueSummary(
             members=len(pool),
-            games=len(outcomes),
+            games=len(outcomes) // self._per_game,
             score=(1 + sum(outcomes) / len(outcomes)) / 2 if outcomes else math.nan,
             worst=worst,
             worst_score=scores.get(worst, math.nan),
@@ -204,19 +208,3 @@ class OpponentManager:
         for member in self.roster.members.values():
             if member.model is not None and not member.is_stored:
                 yield member, self.lineups.shelf.weights_of(member.number)
-
-
-def _outcomes(item: CollectedSlab) -> Iterator[tuple[int, int]]:
-    """Yields the opponent of each game that ended in a slab, and the outcome for the learner: 1 won, 0 drawn, -1
-    lost. A truncated game counts as drawn."""
-    slab = item.slab
-    step, game = np.nonzero(slab.terminated | slab.truncated)
-    # If several seats act at once, slots of seats that rest are 0.
-    episode = slab.episode.reshape(*slab.terminated.shape, -1).max(axis=2)[step, game]
-    scores = slab.score[step, game]
-    seat = learner_seat(game + item.first_game, episode, slab.shape.seats)
-    rows = np.arange(len(game))
-    own = scores[rows, seat]
-    scores[rows, seat] = -np.inf
-    outcome = np.where(slab.truncated[step, game], 0, np.sign(own - scores.max(axis=1, initial=-np.inf)))
-    yield from zip(slab.opponent[step, game].tolist(), outcome.astype(int).tolist(), strict=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from torch import Tensor
 
 from keisei.errors import CheckpointWriteError, RunDatabaseError
 from keisei.evaluation.ratings import Pairing, Rating, rate
-from keisei.evaluation.statistics import score_interval
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.database import RunDatabase
@@ -79,11 +78,11 @@ class LeagueRecords:
 
     def _member_rows(self, update: int) -> list[LeagueMemberRow]:
         members = self._league.roster.members.values()
-        ratings = {rating.player: rating for rating in _ratings(list(members))}
+        ratings = _ratings(members)
         forgotten = {member.number for member in self._league.forgotten()}
         now = time.time()
         return [
-            _member_row(member, update, now, ratings.get(member.name), member.number in forgotten)
+            _member_row(member, update, now, ratings.get(member.number), member.number in forgotten)
             for member in members
         ]
 
@@ -93,9 +92,8 @@ class LeagueRecords:
         learner = snapshots[-1].name if snapshots else LEARNER
         now = time.time()
         for member in self._league.roster.members.values():
-            era = member.results.era
-            if era.games:
-                score = score_interval(era)
+            era, score = member.results.era, member.results.era_score
+            if score is not None:
                 yield LeagueResultRow(
                     learner, member.name, update, now, era.wins, era.draws, era.losses,
                     score.value, score.low, score.high,
@@ -117,7 +115,7 @@ def _member_row(
         wins=results.total.wins,
         draws=results.total.draws,
         losses=results.total.losses,
-        recent_games=len(results.recent),
+        recent_games=results.recent_games,
         score=None if score is None else score.value,
         low=None if score is None else score.low,
         high=None if score is None else score.high,
@@ -128,11 +126,17 @@ def _member_row(
     )
 
 
-def _ratings(members: list[Member]) -> tuple[Rating, ...]:
+def _ratings(members: Iterable[Member]) -> dict[int, Rating]:
     """Rates all members by their last games against the learner. The random player has rating 0 if it is one of them,
     else the oldest member."""
-    played = [member for member in members if member.results.recent]
+    played = {str(member.number): member for member in members if member.results.recent}
     if not played:
-        return ()
-    anchor = next((member.name for member in played if member.name == ANCHOR), played[0].name)
-    return rate([Pairing(LEARNER, member.name, member.results.now) for member in played], anchor)
+        return {}
+    anchor = next(
+        (number for number, member in played.items() if member.name == ANCHOR), min(played, key=int)
+    )
+    pairings = [
+        Pairing(LEARNER, number, member.results.now, member.results.per_game)
+        for number, member in played.items()
+    ]
+    return {int(rating.player): rating for rating in rate(pairings, anchor) if rating.player != LEARNER}

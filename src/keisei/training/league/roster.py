@@ -1,73 +1,19 @@
-"""Who is in the league, and how the learner fared against each member."""
+"""Who is in the league."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from keisei.evaluation.statistics import Interval, Tally, score_interval
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.seating import FIRST_MEMBER, PolicyConfig
 from keisei.runs.json_values import Json
+from keisei.training.league.results import NO_GAMES, Results
 
-__all__ = ["RECENT", "Member", "Results", "Roster", "milestones"]
-
-RECENT = 200
-"""How many of the last games against a member tell how the learner fares now."""
-NO_GAMES = Tally()
-_SIGNS = {1: "w", 0: "d", -1: "l"}
+__all__ = ["Member", "Roster", "milestones"]
 
 Kind = Literal["player", "run", "snapshot"]
-
-
-@dataclass
-class Results:
-    """Games of the learner against one member, as the learner sees them."""
-
-    total: Tally = NO_GAMES
-    era: Tally = NO_GAMES
-    """Since the last snapshot was added."""
-    recent: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
-    """The last games: 1 won, 0 drawn, -1 lost."""
-    was_beaten: bool = False
-    """Whether the learner has once surely scored more than the threshold."""
-    now: Tally = NO_GAMES
-    """The last games, counted."""
-    score: Interval | None = None
-    """The score in the last games, with its 95 % interval; None before the first game."""
-
-    def add(self, outcomes: Sequence[int], threshold: float) -> None:
-        counted = _tally(outcomes)
-        self.total, self.era = self.total + counted, self.era + counted
-        self._remember(outcomes)
-        self.was_beaten |= self.score is not None and self.score.low > threshold
-
-    def _remember(self, outcomes: Iterable[int]) -> None:
-        self.recent.extend(outcomes)
-        self.now = _tally(self.recent)
-        self.score = score_interval(self.now) if self.recent else None
-
-    def is_forgotten(self, threshold: float) -> bool:
-        """Tells whether the learner surely scores less than the threshold, and once surely scored more."""
-        return self.was_beaten and self.score is not None and self.score.high < threshold
-
-    def document(self) -> Json:
-        return {
-            "total": _counts(self.total),
-            "era": _counts(self.era),
-            "recent": "".join(_SIGNS[outcome] for outcome in self.recent),
-            "was_beaten": self.was_beaten,
-        }
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Results:
-        outcomes = {sign: outcome for outcome, sign in _SIGNS.items()}
-        results = cls(Tally(*document["total"]), Tally(*document["era"]))
-        results._remember(outcomes[sign] for sign in document["recent"])
-        results.was_beaten = bool(document["was_beaten"])
-        return results
 
 
 @dataclass
@@ -132,9 +78,19 @@ class Roster:
         self.next_number = FIRST_MEMBER
         self.taken = 0
         """Snapshots that were ever taken."""
+        self._per_game = 1
+
+    def count_comparisons(self, per_game: int) -> None:
+        """Says how many comparisons a game has. Results that were counted in another way are dropped: scores of both
+        kinds cannot be added."""
+        self._per_game = per_game
+        for member in self.members.values():
+            if member.results.per_game != per_game:
+                member.results = Results(per_game=per_game)
 
     def add(self, kind: Kind, player: PolicyConfig, **details: Any) -> Member:
-        member = Member(self.next_number, kind, player, **details)
+        results = Results(per_game=self._per_game)
+        member = Member(self.next_number, kind, player, results=results, **details)
         self.members[member.number] = member
         self.next_number += 1
         return member
@@ -180,12 +136,3 @@ def milestones(taken: int, most: int) -> range:
     while -(-taken // stride) > most:
         stride *= 2
     return range(0, taken, stride)
-
-
-def _tally(outcomes: Iterable[int]) -> Tally:
-    counted = Counter(outcomes)
-    return Tally(counted[1], counted[0], counted[-1])
-
-
-def _counts(tally: Tally) -> Json:
-    return [tally.wins, tally.draws, tally.losses]
