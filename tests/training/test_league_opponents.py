@@ -12,7 +12,7 @@ from keisei.evaluation.statistics import Tally
 from keisei.experience.collected import Experiences
 from keisei.parallel import ParallelManager
 from keisei.policies.behaviour import Behaviour
-from keisei.policies.seating import LEARNER
+from keisei.policies.seating import CHANCE, LEARNER
 from keisei.training.events import Counters, LeagueSummary
 from keisei.training.league import opponents as module
 from keisei.training.league.assembly import assemble
@@ -216,7 +216,8 @@ def test_equals_score_half_with_any_number_of_seats() -> None:
         _, summary = league.update()
         results = league.members[0].results
         assert summary.games == results.recent_games == results.total.games // 3 > 60
-        assert summary.score == results.total.score == pytest.approx(0.5, abs=0.1)
+        assert summary.score == pytest.approx(results.total.score)
+        assert summary.score == pytest.approx(0.5, abs=0.1)
         assert results.score is not None
         assert results.score.low < 0.5 < results.score.high
 
@@ -232,6 +233,24 @@ def test_games_that_returns_judge_count_as_they_were_left() -> None:
         total = league.members[0].results.total
         assert summary.games > 0
         assert min(total.wins, total.losses) > 0
+
+
+@pytest.mark.parametrize(("game", "options"), [("tictactoe", {}), ("treasurehunt", {"max_turns": 9})])
+def test_games_that_chance_ended_do_not_count(game: str, options: dict[str, Any]) -> None:
+    """No game is longer than the longest openings here."""
+    parallel = {"horizon": 64, "seating": {"opening_plies": 20}}
+    with League(game, parallel, options, latest_ratio=0.0) as league:
+        experiences, summary = league.update()
+        decided = by_chance = 0
+        for item in experiences:
+            slab = item.slab
+            for step, slot in zip(*np.nonzero(slab.terminated | slab.truncated), strict=True):
+                last = slab.policy[step].reshape(len(slab.terminated[step]), -1)[slot]
+                by_chance += CHANCE in last
+                decided += CHANCE not in last
+                assert slab.opponent[step, slot] == 100
+        assert by_chance > 0
+        assert summary.games == league.members[0].results.total.games == decided
 
 
 def test_the_summary_names_the_worst_and_counts_the_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

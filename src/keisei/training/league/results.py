@@ -15,7 +15,7 @@ import numpy as np
 
 from keisei.evaluation.statistics import Interval, Tally, score_interval, share_interval
 from keisei.experience.collected import CollectedSlab
-from keisei.policies.seating import learner_seat
+from keisei.policies.seating import CHANCE, learner_seat
 from keisei.runs.json_values import Json
 
 __all__ = ["NO_GAMES", "RECENT", "Results", "compared"]
@@ -103,11 +103,13 @@ class Results:
 
 def compared(item: CollectedSlab, truncated_is_drawn: bool) -> Iterator[tuple[int, list[int]]]:
     """Yields the opponent of each game that ended in a slab, and how the learner did in comparison with each other
-    seat: 1 won, 0 drawn, -1 lost."""
+    seat: 1 won, 0 drawn, -1 lost. Games that chance ended within their opening do not count: no player has decided."""
     slab, seats = item.slab, item.slab.shape.seats
-    step, game = np.nonzero(slab.terminated | slab.truncated)
+    by_seat = (*slab.terminated.shape, -1)
+    by_chance = (slab.policy == CHANCE).reshape(by_seat).any(axis=2)
+    step, game = np.nonzero((slab.terminated | slab.truncated) & ~by_chance)
     # If several seats act at once, slots of seats that rest are 0.
-    episode = slab.episode.reshape(*slab.terminated.shape, -1).max(axis=2)[step, game]
+    episode = slab.episode.reshape(by_seat).max(axis=2)[step, game]
     scores = slab.score[step, game]
     if truncated_is_drawn:
         scores[slab.truncated[step, game]] = 0
