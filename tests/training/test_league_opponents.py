@@ -22,6 +22,7 @@ from keisei.training.league.settings import LeagueSettings
 
 SLAB = 4 * 8
 TABLES = 2
+LONG = 1_000_000
 
 
 class League:
@@ -142,7 +143,7 @@ def test_a_full_shelf_lets_the_next_snapshot_wait(monkeypatch: pytest.MonkeyPatc
 
 
 def test_tables_draw_again_after_their_own_steps() -> None:
-    with League(swap_steps=3 * SLAB, window=50) as league:
+    with League(swap_steps=3 * SLAB, save_steps=LONG, members=["random", "greedy"]) as league:
         seated = []
         for _ in range(12):
             league.update()
@@ -150,6 +151,55 @@ def test_tables_draw_again_after_their_own_steps() -> None:
         for start in range(0, 12, 3):
             assert len(set(seated[start : start + 3])) == 1
         assert len(set(seated)) > 2
+
+
+def test_tables_draw_again_when_a_snapshot_joins() -> None:
+    """Else a short run would meet its untrained weights only."""
+    with League(swap_steps=LONG, save_steps=2 * TABLES * SLAB, sampling="latest") as league:
+        seated = []
+        for _ in range(6):
+            league.update()
+            seated.append(league.seated)
+        assert seated == [[number] * TABLES for number in (100, 100, 101, 101, 102, 102)]
+
+
+def test_tables_draw_again_when_a_phase_ends() -> None:
+    curriculum = [{"until": 0.5, "members": ["random"]}]
+    with League(
+        swap_steps=LONG, save_steps=LONG, members=["random"], curriculum=curriculum, sampling="latest"
+    ) as league:
+        league.members[0].share = 0.0
+        for progress, member in ((0.1, 100), (0.49, 100), (0.5, 101), (0.9, 101)):
+            league.update(progress)
+            assert league.seated == [member] * TABLES, progress
+
+
+def test_tables_take_turns_also_if_a_slab_holds_many_swaps() -> None:
+    with League(swap_steps=SLAB // 4, save_steps=LONG) as league:
+        met = np.zeros(TABLES)
+        for _ in range(8):
+            league.update()
+            met += league.shares
+        assert met.tolist() == [4.0, 4.0]
+
+
+def test_a_table_does_not_keep_a_member_that_has_left() -> None:
+    """As when a run goes on without a fixed member. All tables stay in step."""
+    with League(swap_steps=LONG, save_steps=LONG, members=["random"], latest_ratio=0.0) as league:
+        league.update()
+        number = 101 if 101 in league.seated else 100
+        league.opponents.roster.members[number].in_pool = False
+        league.update()
+        assert league.seated == [201 - number] * TABLES
+        assert {drawn[1] for drawn in league.opponents.state().document["draws"]} == {0}
+
+
+def test_a_checkpoint_of_an_earlier_version_lets_all_tables_draw_again() -> None:
+    with League(swap_steps=LONG, save_steps=LONG) as league:
+        league.opponents.restore({"taken_at": 0, "tables": [[0, 7, 100], [1, 7, 100]]})
+        league.update()
+        assert league.seated == [100, 100]
+        assert sum(league.shares) == 1.0
 
 
 def test_a_table_with_a_seating_of_its_own_meets_no_league() -> None:

@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from keisei.games.randomness import Stream, keyed_word
 from keisei.policies.seating import LEARNER
+from keisei.runs.json_values import Json
 from keisei.training.league.roster import Member
 from keisei.training.league.settings import SNAPSHOTS, Sampling, Weighting
 
-__all__ = ["chances", "draw", "table_share"]
+__all__ = ["TableDraw", "chances", "draw", "table_share"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableDraw:
+    """The last draw of a table."""
+
+    number: int
+    """How many draws the table made before. All tables of a synchronous run draw together, so it is the same for all
+    of them."""
+    when: tuple[int, ...]
+    """What a draw is valid for. A table draws again when it changes."""
+    member: int
+
+    def document(self) -> list[Json]:
+        return [self.number, list(self.when), self.member]
+
+    @classmethod
+    def of(cls, number: Any, when: Iterable[Any], member: Any) -> TableDraw:
+        return cls(int(number), tuple(map(int, when)), int(member))
 
 
 def draw(
@@ -22,28 +44,29 @@ def draw(
     weighting: Weighting,
     key: tuple[int, int, int],
 ) -> int:
-    """Gives the number of the member for a key (seed, table, swap); 0, the learner itself, if there is nobody."""
+    """Gives the number of the member for a key (seed, table, number of the draw); 0, the learner itself, if there is
+    nobody."""
     may = [member for member in members if allowed is None or _is_named(member, allowed)]
     if not may:
         return LEARNER
-    seed, table, swap = key
-    uniform = (keyed_word(seed, Stream.LINEUP, table, swap) >> 11) * 2.0**-53
+    seed, table, number = key
+    uniform = (keyed_word(seed, Stream.LINEUP, table, number) >> 11) * 2.0**-53
     ends = list(accumulate(chances(may, sampling, weighting)))
     place = bisect_right(ends, uniform * ends[-1])
     return may[min(place, len(may) - 1)].number
 
 
-def table_share(share: float, place: int, tables: int, swap: int) -> float:
+def table_share(share: float, place: int, tables: int, number: int) -> float:
     """Gives the share of games that meet the league at one of several tables. Over all tables it is ``share``.
 
-    Some tables meet the league in all games and others in none, and they change with each swap. Games of both kinds at
+    Some tables meet the league in all games and others in none, and they change with each draw. Games of both kinds at
     every table would mean twice as many forward passes, each with half as many rows. At most one table mixes them.
     """
     meeting = share * tables
     turn = max(1, math.floor(meeting))
     # After a round of turns, all move on by one, so that each table comes to each place equally often.
-    rounds = swap // (tables // math.gcd(turn, tables))
-    return min(1.0, max(0.0, meeting - (place - swap * turn - rounds) % tables))
+    rounds = number // (tables // math.gcd(turn, tables))
+    return min(1.0, max(0.0, meeting - (place - number * turn - rounds) % tables))
 
 
 def chances(members: Sequence[Member], sampling: Sampling, weighting: Weighting) -> list[float]:

@@ -24,7 +24,7 @@ from keisei.policies.behaviour import Behaviour
 from keisei.policies.seating import LAST_MEMBER, LEARNER, Lineup, PolicyConfig
 from keisei.runs.checkpoint import State, checkpoint_name
 from keisei.training.events import Counters, LeagueSummary
-from keisei.training.league.drawing import draw, table_share
+from keisei.training.league.drawing import TableDraw, draw, table_share
 from keisei.training.league.results import NO_GAMES, compared
 from keisei.training.league.roster import Member, Roster
 from keisei.training.league.settings import CurriculumPhase, LeagueSettings
@@ -54,8 +54,8 @@ class OpponentManager:
         self._tables = [
             table for table in manager.tables if manager.config.override_of(table.number).seating is None
         ]
-        self._drawn: dict[int, tuple[int, int]] = {}
-        """By table: the number of its last swap, and the member that it drew."""
+        self._drawn: dict[int, TableDraw] = {}
+        """By table: its last draw."""
         self._taken_at = 0
         """Transitions of the run when the last snapshot was taken."""
         self._waits = False
@@ -72,8 +72,12 @@ class OpponentManager:
         if self._snapshot_is_due(counters.transitions):
             self._add_snapshot(counters, behaviour())
         phase = self._settings.phase_at(progress)
+        ended = sum(progress >= other.until for other in self._settings.curriculum)
         for place, table in enumerate(self._tables):
-            self._seat(table, place, phase)
+            drawn = self._drawn[table.number] = self._draw(table, phase, ended)
+            assert phase.latest_ratio is not None
+            share = table_share(1 - phase.latest_ratio, place, len(self._tables), drawn.number)
+            self.lineups.seat(table.number, Lineup(drawn.member, share))
 
     def _forget_who_left(self) -> None:
         """Forgets members that are not drawn any more, once no game meets them. It happens before each collection,
@@ -118,19 +122,21 @@ class OpponentManager:
             epsilon=behaviour.epsilon if given.epsilon is None else given.epsilon,
         )
 
-    def _seat(self, table: Table, place: int, phase: CurriculumPhase) -> None:
-        """Seats the member that a table has drawn. It draws again after ``swap_steps`` of its own transitions, so the
-        draw does not depend on workers or other tables."""
-        played = table.next_sequence * self._manager.slab_transitions
-        swap = played // self._settings.swap_steps
-        if self._drawn.get(table.number, (-1, 0))[0] != swap:
-            assert phase.sampling is not None
-            key = self._manager.seed, table.number, swap
-            member = draw(self.roster.pool, phase.members, phase.sampling, self._settings.weighting, key)
-            self._drawn[table.number] = swap, member
-        assert phase.latest_ratio is not None
-        share = table_share(1 - phase.latest_ratio, place, len(self._tables), swap)
-        self.lineups.seat(table.number, Lineup(self._drawn[table.number][1], share))
+    def _draw(self, table: Table, phase: CurriculumPhase, ended: int) -> TableDraw:
+        """Gives the last draw of a table, or a new one if its time is over: after ``swap_steps`` of its own
+        transitions, when a phase ends, and when a snapshot joins. So the draw does not depend on workers or other
+        tables, and short runs meet new snapshots too."""
+        swap = table.next_sequence * self._manager.slab_transitions // self._settings.swap_steps
+        when = swap, ended, self.roster.taken
+        last = self._drawn.get(table.number, TableDraw(-1, (), LEARNER))
+        if last.when == when and last.member in {member.number for member in self.roster.pool}:
+            return last
+        # If only its member has left, the table draws once more with the same number, in step with the others.
+        number = last.number + (last.when != when)
+        assert phase.sampling is not None
+        key = self._manager.seed, table.number, number
+        member = draw(self.roster.pool, phase.members, phase.sampling, self._settings.weighting, key)
+        return TableDraw(number, when, member)
 
     # After a collection.
 
@@ -185,23 +191,24 @@ class OpponentManager:
                 "taken": self.roster.taken,
                 "taken_at": self._taken_at,
                 "members": [member.document() for member in members],
-                "tables": [[table, *drawn] for table, drawn in self._drawn.items()],
+                "draws": [[table, *drawn.document()] for table, drawn in self._drawn.items()],
             },
         )
 
     def restore(self, document: Mapping[str, Any]) -> None:
-        """Restores the draws of the tables. The roster and the shelf were restored before."""
+        """Restores the draws of the tables. The roster and the shelf were restored before. In checkpoints of earlier
+        versions there are none, and all tables draw again."""
         try:
             self._taken_at = int(document["taken_at"])
-            drawn = {int(table): (int(swap), int(member)) for table, swap, member in document["tables"]}
+            drawn = {int(table): TableDraw.of(*entry) for table, *entry in document.get("draws", ())}
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"the checkpoint does not hold the league: {error!r}") from error
         known = {table.number for table in self._tables}
-        for table, (swap, member) in drawn.items():
-            if table in known and member in {LEARNER, *self.roster.members}:
-                self._drawn[table] = swap, member
-                # Without a lineup that names it, its weights might go before the table draws again.
-                self.lineups.seat(table, Lineup(member))
+        self._drawn = {table: last for table, last in drawn.items() if table in known}
+        for table, last in self._drawn.items():
+            if last.member in {LEARNER, *self.roster.members}:
+                # As in a run that goes on: a place on the shelf is not free before the table draws again.
+                self.lineups.seat(table, Lineup(last.member))
 
     def unsaved(self) -> Iterator[tuple[Member, dict[str, Tensor]]]:
         """Yields the members whose weights are not on the disk, with their weights."""

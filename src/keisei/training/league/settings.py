@@ -76,7 +76,8 @@ class LeagueSettings(Settings):
     win_rate_threshold: Annotated[float, Field(gt=0, lt=1)] = 0.6
     """The score against the snapshots, since the last one was added, at which the next one is (``win_rate``)."""
     swap_steps: Annotated[int, Field(ge=1)] = 50_000
-    """Transitions of a table after which it draws another member. Games in play keep theirs."""
+    """Transitions of a table after which it draws another member. It also draws when a snapshot joins and when a phase
+    of the curriculum ends. Games in play keep theirs."""
     sampling: Sampling = "uniform"
     """How members are drawn: each alike, the latest snapshot, or by the score against them (prioritised fictitious
     self-play)."""
