@@ -24,9 +24,9 @@ FIRST = replace(
 SEATED = replace(FIRST, number=102, name="update-000000003", in_pool=False, forgotten=False, recent_games=3)
 LEFT = replace(SEATED, number=103, name="update-000000004", update=7)
 RESULTS = [
-    LeagueResultRow("update-000000000", "random", 3, 1.0, 6, 2, 2, 0.7, 0.4, 0.9),
-    LeagueResultRow("update-000000003", "random", 9, 1.0, 90, 0, 10, 0.9, 0.82, 0.95),
-    LeagueResultRow("update-000000003", "update-000000000", 9, 1.0, 20, 0, 80, 0.2, 0.13, 0.29),
+    LeagueResultRow("update-000000000", "random", 3, 1.0, 6, 2, 2, 0.7, 0.4, 0.9, 100),
+    LeagueResultRow("update-000000003", "random", 9, 1.0, 90, 0, 10, 0.9, 0.82, 0.95, 100),
+    LeagueResultRow("update-000000003", "update-000000000", 9, 1.0, 20, 0, 80, 0.2, 0.13, 0.29, 101),
 ]
 
 
@@ -58,6 +58,18 @@ def test_it_shows_members_ratings_and_the_matrix(run: RunDirectory) -> None:
     assert matrix[1:5] == ["update-000000000 70±25", "10", "update-000000003 90±6 20±8", "100 100"]
 
 
+def test_members_of_one_name_are_told_apart(run: RunDirectory) -> None:
+    """As when a fixed member plays in another way from now on. Comparisons of one game are one game."""
+    second = replace(RANDOM, number=104, wins=30, losses=30, per_game=3)
+    cell = replace(RESULTS[1], number=104, wins=30, losses=30, per_game=3, score=0.5, low=0.3, high=0.7)
+    with RunDatabase(run.database) as database:
+        database.add_league([second], [cell])
+    lines = [" ".join(line.split()) for line in shown(str(run.path)).splitlines()]
+    assert "104 random player 20 90 % 82 … 95 +0 +0 … +0" in lines
+    matrix = lines[lines.index("Learner 100 101 104") :]
+    assert matrix[3:5] == ["update-000000003 90±6 20±8 50±20", "100 100 20"]
+
+
 def test_it_fits_a_narrow_terminal(run: RunDirectory) -> None:
     for line in shown(str(run.path), columns=80).splitlines():
         assert len(line.rstrip()) <= 80 or line.startswith("The learner after")
@@ -70,7 +82,7 @@ def test_json_has_everything(run: RunDirectory) -> None:
     assert [row["number"] for row in found["former"]] == [103]
     assert found["results"][0] == {
         "learner": "update-000000000", "member": "random", "update": 3, "time": 1.0, "wins": 6, "draws": 2,
-        "losses": 2, "score": 0.7, "low": 0.4, "high": 0.9,
+        "losses": 2, "score": 0.7, "low": 0.4, "high": 0.9, "number": 100, "per_game": 1,
     }  # fmt: skip
 
 

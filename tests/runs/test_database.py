@@ -153,8 +153,8 @@ def member(number: int, update: int, wins: int = 3) -> LeagueMemberRow:
     )  # fmt: skip
 
 
-def result(learner: str, update: int) -> LeagueResultRow:
-    return LeagueResultRow(learner, "random", update, 1.0, 3, 2, 1, 0.6, 0.3, 0.8)
+def result(learner: str, update: int, number: int = 100) -> LeagueResultRow:
+    return LeagueResultRow(learner, "random", update, 1.0, 3, 2, 1, 0.6, 0.3, 0.8, number)
 
 
 def test_the_league_is_known_as_it_was_last(database: RunDatabase) -> None:
@@ -180,6 +180,48 @@ def test_a_database_from_before_the_league_is_read_and_completed(tmp_path: Path)
         assert database.rewind(1) == 2
         assert database.progress() == Progress(1, 10, 1.0)
     RunDatabase(tmp_path / "run.db").close()
+
+
+def of_the_fourth_schema(path: Path) -> None:
+    """A database whose matrix has members by name. A second member has the name of the first, which left."""
+    members = [
+        replace(member(100, 5), name="random"),
+        replace(member(101, 9), name="update-1"),
+        replace(member(102, 9), name="random"),
+    ]
+    with RunDatabase(path) as database:
+        database.add_league(members, ())
+    connection = sqlite3.connect(path)
+    connection.executescript("""
+        ALTER TABLE league_members DROP COLUMN per_game;
+        DROP TABLE league_results;
+        CREATE TABLE league_results (
+            learner TEXT NOT NULL, member TEXT NOT NULL, "update" INTEGER NOT NULL, time REAL NOT NULL,
+            wins INTEGER NOT NULL, draws INTEGER NOT NULL, losses INTEGER NOT NULL, score REAL NOT NULL,
+            low REAL NOT NULL, high REAL NOT NULL, PRIMARY KEY (learner, member)
+        ) WITHOUT ROWID;
+        INSERT INTO league_results VALUES ('update-1', 'random', 4, 1.0, 3, 2, 1, 0.6, 0.3, 0.8);
+        INSERT INTO league_results VALUES ('update-2', 'random', 9, 1.0, 3, 2, 1, 0.6, 0.3, 0.8);
+        INSERT INTO league_results VALUES ('update-2', 'update-1', 9, 1.0, 3, 2, 1, 0.6, 0.3, 0.8);
+        PRAGMA user_version = 4;
+    """)
+    connection.close()
+
+
+def test_a_matrix_by_name_is_read_and_then_kept_by_number(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    of_the_fourth_schema(path)
+    with RunDatabase(path, read_only=True) as reader:
+        assert [(row.learner, row.number) for row in reader.league_results()] == [
+            ("update-1", 100), ("update-2", 102), ("update-2", 101),
+        ]  # fmt: skip
+        assert reader.league_members()[0].games == 6
+    with RunDatabase(path) as database:
+        before = [result("update-1", 4, 100), result("update-2", 9, 102)]
+        assert [row for row in database.league_results() if row.member == "random"] == before
+        assert {row.number for row in database.league_results()} == {100, 101, 102}
+        database.add_league([], [result("update-2", 9, 100)])
+        assert len(database.league_results()) == 4, "the cell of the other member of that name stays"
 
 
 def half_an_update(database: RunDatabase, failure: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ from training_for_tests import UPDATES, After, Recorder, curve, kill_workers, ra
 
 import keisei
 from keisei.errors import CheckpointError, CheckpointWriteError, ConfigError, RunError
+from keisei.policies.seating import PolicyConfig
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
@@ -18,6 +19,9 @@ from keisei.runs.log import read_log
 from keisei.runs.snapshots import SnapshotStore
 from keisei.training.callbacks import StopTraining
 from keisei.training.interruption import Interruption
+from keisei.training.league.records import ratings_of
+from keisei.training.league.results import Results
+from keisei.training.league.roster import Member
 from keisei.training.players import load_player
 from keisei.training.trainer import Trainer, TrainResult
 
@@ -268,6 +272,36 @@ def test_members_of_a_run_may_change(tmp_path: Path) -> None:
     assert rows["greedy"].in_pool
     assert rows["greedy"].number > rows["random"].number
     assert result.counters.update == UPDATES
+
+
+def test_a_member_that_plays_in_another_way_is_another_member(tmp_path: Path) -> None:
+    """It has the same name, and results of its own."""
+    other_run(tmp_path)
+    league = "league={swap_steps: 64, latest_ratio: 0.0, members: [{policy: other@2, temperature: %s, share: 0.9}]}"
+    train(tmp_path, league % "1.0", "run.steps=512")
+    result = train(tmp_path, league % "0.5", "run.steps=1024")
+    with RunDatabase(result.run.database, read_only=True) as database:
+        members = {row.number: row.games for row in database.league_members() if row.name == "other@2"}
+        cells = {row.number: row.games for row in database.league_results() if row.member == "other@2"}
+    assert len(members) == 2
+    assert cells == members
+
+
+def test_members_of_one_name_have_ratings_of_their_own() -> None:
+    first, second = (Member(number, "player", PolicyConfig(policy="greedy")) for number in (100, 101))
+    first.results.add([1] * 20 + [-1] * 20, 0.5)
+    second.results.add([-1] * 40, 0.5)
+    ratings = ratings_of([first, second])
+    assert (ratings[100].elo, ratings[100].games, ratings[101].games) == (0.0, 40, 40)
+    assert ratings[101].elo > 200
+
+
+def test_comparisons_of_one_game_do_not_make_ratings_surer() -> None:
+    one, three = (Member(100 + n, "player", PolicyConfig(policy="greedy")) for n in range(2))
+    three.results = Results(per_game=3)
+    one.results.add([1, -1] * 20, 0.5)
+    three.results.add([1, 1, 1, -1, -1, -1] * 20, 0.5)
+    assert {rating.games for rating in ratings_of([one, three]).values()} == {40}
 
 
 def test_a_league_may_be_switched_on_and_off(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _members(view: LeagueView) -> Table:
     for row in view.members:
         score, between, elo, elo_between = _figures(row)
         kind = "" if row.kind == "snapshot" else row.kind
-        games = f"{row.wins + row.draws + row.losses:,}"
+        games = f"{row.games:,}"
         table.add_row(
             str(row.number), Text(one_line(row.name)), kind, games, score, between, elo, elo_between, _state(row)
         )  # fmt: skip
@@ -103,16 +103,16 @@ def _facts(view: LeagueView) -> list[Text]:
 def _matrix(view: LeagueView, width: int) -> Table:
     """Draws the newest rows, and as many members as fit, of those that the learner has met."""
     room = max(1, (width - NAME_WIDTH) // CELL_WIDTH)
-    met = {row.member for row in view.results}
-    shown = [member for member in view.pool if member.name in met][-room:]
-    cells = {(row.learner, row.member): row for row in view.results}
+    met = {row.number for row in view.results}
+    shown = [member for member in view.pool if member.number in met][-room:]
+    cells = {(row.learner, row.number): row for row in view.results}
     table = Table("Learner", box=None, pad_edge=False)
     for member in shown:
         table.add_column(str(member.number), justify="right", no_wrap=True)
-    names = {member.name for member in shown}
-    learners = list(dict.fromkeys(row.learner for row in view.results if row.member in names))
+    numbers = {member.number for member in shown}
+    learners = list(dict.fromkeys(row.learner for row in view.results if row.number in numbers))
     for learner in learners[-MATRIX_ROWS:]:
-        found = [cells.get((learner, member.name)) for member in shown]
+        found = [cells.get((learner, member.number)) for member in shown]
         table.add_row(Text(one_line(learner)), *(_cell(row) for row in found))
     return table
 
@@ -121,7 +121,7 @@ def _cell(row: LeagueResultRow | None) -> str:
     if row is None:
         return ""
     half = (row.high - row.low) / 2
-    return f"{100 * row.score:.0f}±{100 * half:.0f}\n{row.wins + row.draws + row.losses}"
+    return f"{100 * row.score:.0f}±{100 * half:.0f}\n{row.games}"
 
 
 def _as_json(view: LeagueView) -> dict[str, object]:

@@ -31,77 +31,13 @@ from keisei.runs.rows import (
     ThinnedPoint,
     WorkerEventRow,
 )
-
-SCHEMA_VERSION = 4
-APPLICATION_ID = 0x4B45_4953  # "KEIS": marks a database of Keisei
-
-_SCHEMA = """
-CREATE TABLE metrics (
-    name TEXT NOT NULL, "update" INTEGER NOT NULL, step INTEGER NOT NULL, time REAL NOT NULL, value REAL,
-    PRIMARY KEY (name, "update")
-) WITHOUT ROWID;
-CREATE INDEX metrics_by_update ON metrics ("update");
-CREATE TABLE evaluations (
-    "update" INTEGER NOT NULL, step INTEGER NOT NULL, time REAL NOT NULL, player TEXT NOT NULL,
-    opponent TEXT NOT NULL, wins INTEGER NOT NULL, draws INTEGER NOT NULL, losses INTEGER NOT NULL,
-    score REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL, elo REAL, elo_low REAL, elo_high REAL,
-    PRIMARY KEY ("update", player, opponent)
-) WITHOUT ROWID;
-CREATE TABLE games (
-    id INTEGER PRIMARY KEY, "update" INTEGER NOT NULL, time REAL NOT NULL, first TEXT NOT NULL,
-    second TEXT NOT NULL, score REAL NOT NULL, plies INTEGER NOT NULL, ending TEXT NOT NULL,
-    record TEXT NOT NULL UNIQUE
-);
-CREATE INDEX games_by_update ON games ("update");
-CREATE TABLE ratings (
-    player TEXT NOT NULL, "update" INTEGER NOT NULL, time REAL NOT NULL, rating REAL NOT NULL, low REAL NOT NULL,
-    high REAL NOT NULL, games INTEGER NOT NULL, PRIMARY KEY (player, "update")
-) WITHOUT ROWID;
-CREATE TABLE worker_events (
-    id INTEGER PRIMARY KEY, "update" INTEGER NOT NULL, time REAL NOT NULL, worker INTEGER NOT NULL,
-    event TEXT NOT NULL, detail TEXT NOT NULL
-);
-CREATE INDEX worker_events_by_update ON worker_events ("update");
-"""
-_UPGRADES = {
-    2: """
-ALTER TABLE evaluations ADD COLUMN seats INTEGER NOT NULL DEFAULT 2;
-ALTER TABLE evaluations ADD COLUMN mean_return REAL;
-ALTER TABLE evaluations ADD COLUMN return_low REAL;
-ALTER TABLE evaluations ADD COLUMN return_high REAL;
-ALTER TABLE evaluations ADD COLUMN opponent_return REAL;
-""",
-    3: """
-CREATE TABLE changes (
-    "update" INTEGER NOT NULL, time REAL NOT NULL, setting TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL,
-    PRIMARY KEY ("update", setting)
-) WITHOUT ROWID;
-""",
-    4: """
-CREATE TABLE league_members (
-    number INTEGER PRIMARY KEY, "update" INTEGER NOT NULL, time REAL NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
-    joined INTEGER NOT NULL, in_pool INTEGER NOT NULL, wins INTEGER NOT NULL, draws INTEGER NOT NULL,
-    losses INTEGER NOT NULL, recent_games INTEGER NOT NULL, score REAL, low REAL, high REAL, rating REAL,
-    rating_low REAL, rating_high REAL, forgotten INTEGER NOT NULL
-);
-CREATE TABLE league_results (
-    learner TEXT NOT NULL, member TEXT NOT NULL, "update" INTEGER NOT NULL, time REAL NOT NULL, wins INTEGER NOT NULL,
-    draws INTEGER NOT NULL, losses INTEGER NOT NULL, score REAL NOT NULL, low REAL NOT NULL, high REAL NOT NULL,
-    PRIMARY KEY (learner, member)
-) WITHOUT ROWID;
-""",
-}
-"""What each version of the schema adds to the one before. A database of an older version is upgraded when it is opened
-to write."""
-_TABLES = (
-    "metrics",
-    "evaluations",
-    "games",
-    "ratings",
-    "changes",
-    "worker_events",
-    "league_members",
-    "league_results",
+from keisei.runs.schema import (
+    APPLICATION_ID,
+    RESULTS_BY_NAME,
+    SCHEMA,
+    SCHEMA_VERSION,
+    TABLES,
+    UPGRADES,
 )
 
 Row = TypeVar(
@@ -185,7 +121,7 @@ class RunDatabase:
         with self.batch(), self._errors():
             deletions = [
                 self._connection.execute(f'DELETE FROM {table} WHERE "update" > ?', (update,))
-                for table in _TABLES
+                for table in TABLES
             ]
         return sum(deletion.rowcount for deletion in deletions)
 
@@ -285,7 +221,12 @@ class RunDatabase:
 
     def league_results(self) -> list[LeagueResultRow]:
         """Gives the cells of the win-rate matrix, row by row."""
-        return self._rows(LeagueResultRow, "ORDER BY learner, member") if self._schema >= 4 else []
+        if self._schema < 4:
+            return []
+        if self._schema == 4:
+            found = self._select(f"{RESULTS_BY_NAME} ORDER BY old.learner, old.member")
+            return [LeagueResultRow(*row) for row in found]
+        return self._rows(LeagueResultRow, "ORDER BY learner, member, number")
 
     def close(self) -> None:
         self._connection.close()
@@ -331,7 +272,7 @@ class RunDatabase:
         ((tables,),) = self._select("SELECT COUNT(*) FROM sqlite_master")
         self._schema = version
         if tables == 0 and version == 0 and not read_only:
-            self._upgrade(f"{_SCHEMA}PRAGMA application_id = {APPLICATION_ID};", 1)
+            self._upgrade(f"{SCHEMA}PRAGMA application_id = {APPLICATION_ID};", 1)
         elif tables == 0 and version == 0:
             raise RunDatabaseError(
                 f"{self.path} is still empty; look again when the run has made its first update"
@@ -350,7 +291,7 @@ class RunDatabase:
 
     def _upgrade(self, script: str, version: int) -> None:
         """Brings a database from a version of the schema to the newest, in one transaction."""
-        script += "".join(_UPGRADES[number] for number in range(version + 1, SCHEMA_VERSION + 1))
+        script += "".join(UPGRADES[number] for number in range(version + 1, SCHEMA_VERSION + 1))
         with self._errors():
             self._connection.executescript(
                 f"BEGIN IMMEDIATE;{script}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"

@@ -47,7 +47,7 @@ class LeagueView:
     @property
     def games(self) -> int:
         """All games against members, also against those that have left."""
-        return sum(row.wins + row.draws + row.losses for row in (*self.members, *self.former))
+        return sum(row.games for row in (*self.members, *self.former))
 
     @property
     def worst(self) -> LeagueMemberRow | None:
@@ -61,7 +61,7 @@ class LeagueView:
 
     def newest_results(self, rows: int) -> list[LeagueResultRow]:
         """Gives the cells against members that may be drawn, in the newest rows of the matrix that have any."""
-        names = {member.name for member in self.pool}
-        cells = [cell for cell in self.results if cell.member in names]
+        numbers = {member.number for member in self.pool}
+        cells = [cell for cell in self.results if cell.number in numbers]
         newest = set(list(dict.fromkeys(cell.learner for cell in cells))[-rows:])
         return [cell for cell in cells if cell.learner in newest]

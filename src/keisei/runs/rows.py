@@ -136,7 +136,8 @@ class ChangeRow:
 
 @dataclass(frozen=True)
 class LeagueMemberRow:
-    """A member of the league, as it was after an update. Counts and scores are those of the learner against it."""
+    """A member of the league, as it was after an update. Counts and scores are those of the learner against it. As in
+    evaluations, wins, draws and losses count comparisons."""
 
     number: int
     """Its number in the column ``policy`` of the experience."""
@@ -163,11 +164,18 @@ class LeagueMemberRow:
     rating_high: float | None
     forgotten: bool
     """The learner once surely beat it, and now surely loses to it."""
+    per_game: int = 1
+    """Comparisons in one game: one for each seat of the member."""
+
+    @property
+    def games(self) -> int:
+        return (self.wins + self.draws + self.losses) // self.per_game
 
 
 @dataclass(frozen=True)
 class LeagueResultRow:
-    """One cell of the win-rate matrix: the learner, from one snapshot to the next, against a member."""
+    """One cell of the win-rate matrix: the learner, from one snapshot to the next, against a member. As in evaluations,
+    wins, draws and losses count comparisons."""
 
     learner: str
     """The snapshot that the learner had last taken."""
@@ -181,6 +189,14 @@ class LeagueResultRow:
     score: float
     low: float
     high: float
+    number: int = 0
+    """The number of the member. Two members may have one name."""
+    per_game: int = 1
+    """Comparisons in one game."""
+
+    @property
+    def games(self) -> int:
+        return (self.wins + self.draws + self.losses) // self.per_game
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from keisei.training.league.opponents import OpponentManager
 from keisei.training.league.roster import Member
 from keisei.training.standings import ANCHOR
 
-__all__ = ["LeagueRecords"]
+__all__ = ["LeagueRecords", "ratings_of"]
 
 LEARNER = "learner"
 """The name of the learner itself in ratings."""
@@ -78,7 +78,7 @@ class LeagueRecords:
 
     def _member_rows(self, update: int) -> list[LeagueMemberRow]:
         members = self._league.roster.members.values()
-        ratings = _ratings(members)
+        ratings = ratings_of(members)
         forgotten = {member.number for member in self._league.forgotten()}
         now = time.time()
         return [
@@ -96,7 +96,7 @@ class LeagueRecords:
             if score is not None:
                 yield LeagueResultRow(
                     learner, member.name, update, now, era.wins, era.draws, era.losses,
-                    score.value, score.low, score.high,
+                    score.value, score.low, score.high, member.number, member.results.per_game,
                 )  # fmt: skip
 
 
@@ -123,10 +123,11 @@ def _member_row(
         rating_low=None if rating is None else rating.low,
         rating_high=None if rating is None else rating.high,
         forgotten=forgotten,
+        per_game=results.per_game,
     )
 
 
-def _ratings(members: Iterable[Member]) -> dict[int, Rating]:
+def ratings_of(members: Iterable[Member]) -> dict[int, Rating]:
     """Rates all members by their last games against the learner. The random player has rating 0 if it is one of them,
     else the oldest member."""
     played = {str(member.number): member for member in members if member.results.recent}
