@@ -128,7 +128,9 @@ def test_the_pool_is_a_window_and_milestones() -> None:
         assert league.opponents.lineups.shelf.members >= {member.number for member in league.members}
 
 
-def test_a_full_shelf_lets_the_next_snapshot_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_shelf_lets_the_next_snapshot_wait(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """In Shogi no game ends here, so each game keeps its member, and no place becomes free."""
     monkeypatch.setattr("keisei.training.league.assembly.MOST_SPARE", 1)
     with League("shogi", window=1, milestones=0, latest_ratio=0.0) as league:
@@ -136,10 +138,24 @@ def test_a_full_shelf_lets_the_next_snapshot_wait(monkeypatch: pytest.MonkeyPatc
             league.update()
             league.manager.reset_workers([1])
         assert league.names != [name(3)], "its place is still taken"
+        assert "the next snapshot waits until a game against an old one ends" in caplog.text
         league.manager.reset_workers()
         league.update()
         league.update()
         assert league.names == [name(league.counters.update - 1)]
+
+
+def test_the_last_number_ends_the_snapshots_and_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "LAST_MEMBER", 101)
+    with League() as league:
+        for _ in range(5):
+            league.update()
+        assert league.names == [name(0), name(1)]
+    told = [record.getMessage() for record in caplog.records if record.name == module.__name__]
+    assert len(told) == 1
+    assert told[0].startswith("no more snapshots join the league: 101 is its last number")
 
 
 def test_tables_draw_again_after_their_own_steps() -> None:

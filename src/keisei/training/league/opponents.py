@@ -101,18 +101,28 @@ class OpponentManager:
         roster = self.roster
         stays = roster.drawn_after(roster.taken + 1)
         wanted = [m.number for m in roster.pool if m.kind != "snapshot" or m.ordinal in stays]
-        if not self.lineups.make_room(wanted) or roster.next_number > LAST_MEMBER:
-            if not self._waits:
-                logger.warning(
-                    "the league is full: the next snapshot waits until a game against an old one ends"
-                )
-            self._waits = True
+        if roster.next_number > LAST_MEMBER:
+            self._tell_once(
+                f"no more snapshots join the league: {LAST_MEMBER} is its last number, and none is used twice. With a "
+                f"larger league.save_steps they last longer"
+            )
+            return
+        if not self.lineups.make_room(wanted):
+            self._tell_once(
+                "the league is full: the next snapshot waits until a game against an old one ends"
+            )
             return
         player = self._as_snapshot(behaviour, counters.update)
         member = roster.add_snapshot(player, counters.update, self._model)
         settings = player.temperature, player.epsilon
         self.lineups.shelve(member.number, behaviour.network, settings)
         self._taken_at, self._waits = counters.transitions, False
+
+    def _tell_once(self, why: str) -> None:
+        """Says why no snapshot joins, once until one does."""
+        if not self._waits:
+            logger.warning(why)
+        self._waits = True
 
     def _as_snapshot(self, behaviour: Behaviour, update: int) -> PolicyConfig:
         given = self._settings
