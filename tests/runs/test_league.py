@@ -59,15 +59,15 @@ def test_forgotten_are_members_that_may_be_drawn(database: RunDatabase) -> None:
 
 
 def test_the_newest_rows_of_the_matrix_are_those_against_members(database: RunDatabase) -> None:
-    def cell(learner: str, member: str) -> LeagueResultRow:
-        return LeagueResultRow(learner, member, 9, 1.0, 1, 0, 1, 0.5, 0.1, 0.9)
+    def cell(learner: str, number: int) -> LeagueResultRow:
+        return LeagueResultRow(learner, "one", 9, 1.0, 1, 0, 1, 0.5, 0.1, 0.9, number)
 
     cells = (
-        cell("update-1", "one"),
-        cell("update-2", "one"),
-        cell("update-2", "gone"),
-        cell("update-3", "gone"),
+        cell("update-1", 100),
+        cell("update-2", 100),
+        cell("update-2", 101),
+        cell("update-3", 101),
     )
-    view = view_of(database, ONE, replace(ONE, number=101, name="gone", update=8), results=cells)
+    view = view_of(database, ONE, replace(ONE, number=101, update=8), results=cells)  # two of one name
     assert view.newest_results(1) == [cells[1]]
     assert view.newest_results(5) == [cells[0], cells[1]]

@@ -36,7 +36,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         member = LeagueMemberRow(
             100, 5, 1.0, HOSTILE, "player", 0, True, 3, 0, 1, 4, 0.75, 0.3, 0.9, 0.0, -5.0, 5.0, False
         )
-        database.add_league([member], [LeagueResultRow("learner", HOSTILE, 5, 1.0, 3, 0, 1, 0.75, 0.3, 0.9)])
+        database.add_league(
+            [member], [LeagueResultRow("learner", HOSTILE, 5, 1.0, 3, 0, 1, 0.75, 0.3, 0.9, 100)]
+        )
     make_history(root, "second", game="connect-four")
     with run.lock():
         go_live(run)

@@ -38,9 +38,9 @@ UNMET = replace(
 GONE = replace(FIRST, number=103, name="update-000000004", update=7)
 """It was in the pool when it was last written, and is not there any more."""
 RESULTS = [
-    LeagueResultRow("update-000000000", "update-000000004", 3, 1.0, 5, 0, 5, 0.5, 0.3, 0.7),
-    LeagueResultRow("update-000000003", "random", 9, 1.0, 90, 0, 10, 0.9, 0.83, 0.95),
-    LeagueResultRow("update-000000003", "update-000000000", 9, 1.0, 20, 0, 80, 0.2, 0.13, 0.29),
+    LeagueResultRow("update-000000000", "update-000000004", 3, 1.0, 5, 0, 5, 0.5, 0.3, 0.7, 103),
+    LeagueResultRow("update-000000003", "random", 9, 1.0, 90, 0, 10, 0.9, 0.83, 0.95, 100),
+    LeagueResultRow("update-000000003", "update-000000000", 9, 1.0, 20, 0, 80, 0.2, 0.13, 0.29, 101),
 ]
 
 

@@ -14,7 +14,7 @@ from keisei.runs.rows import LeagueMemberRow, LeagueResultRow
 __all__ = ["ENOUGH_GAMES", "LeagueView"]
 
 ENOUGH_GAMES = 50
-"""The fewest games for a score by which a member may be the worst."""
+"""Games that a score needs to count: for a new snapshot (``win_rate``), and for the worst member."""
 
 
 @dataclass(frozen=True)

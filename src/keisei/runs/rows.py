@@ -189,7 +189,7 @@ class LeagueResultRow:
     score: float
     low: float
     high: float
-    number: int = 0
+    number: int
     """The number of the member. Two members may have one name."""
     per_game: int = 1
     """Comparisons in one game."""

@@ -23,6 +23,7 @@ from keisei.parallel.tables import Table
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.seating import LAST_MEMBER, LEARNER, Lineup, PolicyConfig
 from keisei.runs.checkpoint import State, checkpoint_name
+from keisei.runs.league import ENOUGH_GAMES
 from keisei.training.events import Counters, LeagueSummary
 from keisei.training.league.drawing import TableDraw, draw, table_share
 from keisei.training.league.results import NO_GAMES, compared
@@ -35,8 +36,6 @@ logger = logging.getLogger(__name__)
 
 TENSORS = "league"
 """The group of tensors in a checkpoint with weights of members that are not on the disk."""
-ENOUGH_GAMES = 50
-"""Games that a score needs to count: for a new snapshot (``win_rate``), and for the worst member."""
 
 
 class OpponentManager:

@@ -3,7 +3,7 @@ import { h, percent, s } from "./dom.js";
 
 const grouped = (value) => value.toLocaleString("en");
 const together = (text) => text.replaceAll(" ", "\u00a0");
-const games = (row) => row.wins + row.draws + row.losses;
+const games = (row) => (row.wins + row.draws + row.losses) / row.per_game;
 const whole = (share) => (100 * share).toFixed(0);
 const signed = (value) => `${value < -0.5 ? "−" : "+"}${Math.abs(value).toFixed(0)}`;
 
@@ -62,15 +62,15 @@ function interval({ score, low, high }) {
 // ---- The win-rate matrix.
 
 function matrix(league) {
-  const cells = new Map(league.matrix.map((one) => [`${one.learner}\n${one.member}`, one]));
-  const met = new Set(league.matrix.map((one) => one.member));
-  const columns = league.members.filter((one) => one.in_pool && met.has(one.name));
+  const cells = new Map(league.matrix.map((one) => [`${one.learner}\n${one.number}`, one]));
+  const met = new Set(league.matrix.map((one) => one.number));
+  const columns = league.members.filter((one) => one.in_pool && met.has(one.number));
   const learners = [...new Set(league.matrix.map((one) => one.learner))];
   return [
     h("p", { class: "dim small" }, "The learner after each snapshot (rows) against members (columns, by number): score in %, number of games. Blue is above half, orange below."),
     h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Win-rate matrix" }, h("table", { class: "matrix" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Learner"), columns.map((one) => h("th", { scope: "col", title: one.name }, one.number)))),
-      h("tbody", {}, learners.map((learner) => h("tr", {}, h("th", { scope: "row" }, learner), columns.map((one) => h("td", {}, cell(cells.get(`${learner}\n${one.name}`))))))))),
+      h("tbody", {}, learners.map((learner) => h("tr", {}, h("th", { scope: "row" }, learner), columns.map((one) => h("td", {}, cell(cells.get(`${learner}\n${one.number}`))))))))),
   ];
 }
 
