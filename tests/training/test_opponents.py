@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from keisei.training.api import plan_run
 def refusal(tmp_path: Path) -> Callable[..., str]:
     """What is said to opponents; nothing is written."""
 
-    def refuse(*opponents: str, **env: Any) -> str:
+    def refuse(*opponents: str, overrides: Sequence[str] = (), **env: Any) -> str:
         root = tmp_path / "runs"
         before = sorted(root.rglob("*"))
         settings = {**TINY, "env": {"game": "tictactoe", **env}, "evaluation": {"opponents": list(opponents)}}
         with pytest.raises(ConfigError) as caught:
-            keisei.train(settings, root=root, name="mine")
+            keisei.train(settings, root=root, name="mine", overrides=overrides)
         assert sorted(root.rglob("*")) == before
         return str(caught.value)
 
@@ -56,6 +56,56 @@ def test_players_that_cannot_look_ahead(refusal: Callable[..., str]) -> None:
     told = refusal("greedy", "search:1", game="games_for_tests:Opaque")
     assert told.count("tictactoe is neither") == 2
     assert "Opponents in tictactoe: random, runs and checkpoints" in told
+
+
+@pytest.mark.parametrize(
+    ("override", "heading", "named"),
+    [
+        ("league.members=[random, greedy]", "league.members", "Members"),
+        (
+            "parallel.seating.opponents=[{policy: greedy, share: 0.5}]",
+            "parallel.seating.opponents",
+            "Opponents",
+        ),
+        (
+            "parallel.table_overrides={1: {seating: {opponents: [{policy: greedy, share: 0.5}]}}}",
+            "parallel.table_overrides.1.seating.opponents",
+            "Opponents",
+        ),
+    ],
+)
+def test_whoever_the_learner_meets_must_be_able_to_play(
+    tmp_path: Path, override: str, heading: str, named: str
+) -> None:
+    """In Ludo nobody can look ahead. A new run and a run that is resumed refuse it before anything is written."""
+    settings = {**TINY, "env": {"game": "ludo"}}
+    run = plan_run(settings, root=tmp_path, name="mine").run
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    for name in ("mine", "new"):
+        with pytest.raises(ConfigError) as caught:
+            keisei.train(settings, root=tmp_path, name=name, overrides=["league.enabled=true", override])
+        told = str(caught.value).splitlines()
+        assert told[0] == f"1 problem in {heading}:"
+        assert told[1].startswith("  greedy: greedy looks ahead in games written as a SingleGame")
+        assert told[2].startswith(f"{named} in ludo: random, heuristic, ")
+    assert [run.name for run in list_runs(tmp_path)] == ["mine"]
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+
+def test_all_settings_that_name_players_are_told_at_once(refusal: Callable[..., str]) -> None:
+    told = refusal(
+        "foo",
+        overrides=[
+            "league.members=[{policy: greedy, temperature: 0.5}, search:99]",
+            "parallel.seating.opponents=[{policy: learner, share: 0.1}, {policy: gredy, share: 0.1}]",
+        ],
+    )
+    assert "1 problem in evaluation.opponents:\n  foo: no run is named 'foo'" in told
+    assert (
+        "1 problem in parallel.seating.opponents:\n  gredy: no policy is named 'gredy' (did you mean" in told
+    )
+    assert "2 problems in league.members:\n  greedy: 'greedy' always takes what it thinks best" in told
+    assert "  search:99: search:DEPTH looks a whole number of plies ahead" in told
 
 
 def test_runs_of_another_game_or_shape(refusal: Callable[..., str], tmp_path: Path) -> None:

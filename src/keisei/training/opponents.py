@@ -1,37 +1,85 @@
-"""Checks the opponents of evaluations before a run starts, so that none fails at the first evaluation."""
+"""Checks all players that the settings of a run name, before it starts, so that none fails when it is first met."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from keisei.config import problem_report
 from keisei.errors import ConfigError, KeiseiError
-from keisei.policies.registry import check_player, players_of
+from keisei.parallel.config import ParallelConfig
+from keisei.policies.registry import build_policy, check_player, players_of
+from keisei.policies.seating import OpponentConfig, PolicyConfig, Seating
+from keisei.training.league.fixed_members import as_policy
 from keisei.training.players import load_player
 from keisei.training.settings import TrainConfig
 
 __all__ = ["check_opponents"]
 
+_RUNS = "runs and checkpoints of that game"
+
+
+@dataclass(frozen=True)
+class _Names:
+    """A setting that names players."""
+
+    setting: str
+    players: tuple[str | PolicyConfig, ...]
+    title: str
+    """What players are there."""
+    others: str
+    """Who may be named beside players by name."""
+
 
 def check_opponents(config: TrainConfig, root: Path) -> None:
-    """Raises one error with all opponents that cannot play this game. Runs and checkpoints must exist below ``root``
-    or at their path, and belong to this game."""
-    problems = []
-    for opponent in config.evaluation.opponents:
+    """Raises one error with all players that cannot play this game: opponents of evaluations and of tables, and members
+    of the league. Runs and checkpoints of evaluations must exist below ``root`` or at their path, and belong to this
+    game. Those of the league are not looked for: a run that is resumed may have their weights already."""
+    reports = [
+        f"{problem_report(names.setting, problems)}\n{_who_can(names, config)}"
+        for names in _named(config)
+        if (problems := list(_problems(names, config, root)))
+    ]
+    if reports:
+        raise ConfigError("\n".join(reports))
+
+
+def _named(config: TrainConfig) -> Iterator[_Names]:
+    without = f"{_RUNS}. Without evaluations: evaluation.opponents=[]"
+    yield _Names("evaluation.opponents", config.evaluation.opponents, "Opponents", without)
+    for setting, seating in _seatings(config.parallel):
+        yield _Names(f"{setting}.opponents", seating.opponents, "Opponents", "learner")
+    if config.league.enabled:
+        yield _Names("league.members", tuple(map(as_policy, config.league.members)), "Members", _RUNS)
+
+
+def _seatings(config: ParallelConfig) -> Iterator[tuple[str, Seating]]:
+    yield "parallel.seating", config.seating
+    for table, override in config.table_overrides.items():
+        if override.seating is not None:
+            yield f"parallel.table_overrides.{table}.seating", override.seating
+
+
+def _problems(names: _Names, config: TrainConfig, root: Path) -> Iterator[str]:
+    for player in names.players:
         try:
-            _check(opponent, config, root)
+            _check(player, config, root)
         except KeiseiError as error:
-            problems.append(f"{opponent}: {error}")
-    if problems:
-        game = config.env.make(batch=1, seed=0)
-        raise ConfigError(
-            f"{problem_report('evaluation.opponents', problems)}\n"
-            f"Opponents in {game.spec.name}: {', '.join(players_of(game))}, runs and checkpoints of that game. Without "
-            f"evaluations: evaluation.opponents=[]"
-        )
+            yield f"{player if isinstance(player, str) else player.policy}: {error}"
 
 
-def _check(opponent: str, config: TrainConfig, root: Path) -> None:
+def _check(player: str | PolicyConfig, config: TrainConfig, root: Path) -> None:
     game = config.env.make(batch=1, seed=0)
-    if check_player(opponent, game) is None:
-        load_player(opponent, game.spec, root)
+    if isinstance(player, str):
+        if check_player(player, game) is None:
+            load_player(player, game.spec, root)
+    elif player.policy != "learner":
+        by_name = check_player(player.policy, game) is not None
+        if by_name or isinstance(player, OpponentConfig):  # no run sits in a seating
+            build_policy(player, game.spec)
+
+
+def _who_can(names: _Names, config: TrainConfig) -> str:
+    game = config.env.make(batch=1, seed=0)
+    return f"{names.title} in {game.spec.name}: {', '.join(players_of(game))}, {names.others}"
