@@ -8,7 +8,7 @@
     RUN/checkpoints/NAME        a checkpoint's directory; also RUN/league/NAME
 
 The network is built from the run's own configuration. It plays at the temperature of the run's evaluations, unless
-another is given.
+another is given. A member of a league that comes from another run has its own network and temperature.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.registry import PLAYERS, named_player
+from keisei.policies.seating import PolicyConfig
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import checkpoint_rank, load_checkpoint
 from keisei.runs.directory import CONFIG, RunDirectory, list_runs
@@ -72,6 +73,8 @@ class RunNetwork:
 
     model: ModelConfig
     network: ActorCritic
+    temperature: float
+    """What it plays at in evaluations."""
 
 
 def find_checkpoint(text: str, root: Path = RUNS) -> Path:
@@ -115,10 +118,11 @@ def load_trained(
 def load_network(text: str, spec: GameSpec, root: Path = RUNS) -> RunNetwork:
     """Loads the network of the checkpoint that a text names, for a game of this spec."""
     run, which = _locate(text, root)
-    policy = _policy(run, _find(run, which), spec, None)
+    found = _find(run, which)
+    policy = _policy(run, found, spec, None)
     if not isinstance(policy, NeuralPolicy):
         raise ConfigError(f"{text!r} does not play with a network alone, so its weights cannot be taken")
-    return RunNetwork(run_config(run).model.resolved(spec), policy.network)
+    return RunNetwork(_config(run, found).model.resolved(spec), policy.network, policy.temperature)
 
 
 def load_players(run: RunDirectory, spec: GameSpec, temperature: float | None = None) -> list[Player]:
@@ -199,7 +203,7 @@ def _number(path: Path) -> str:
 
 
 def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float | None) -> TrainedPolicy:
-    config = run_config(run)
+    config = _config(run, found)
     trained = _game(config).spec
     if _seen(trained) != _seen(spec):
         raise ConfigError(
@@ -211,6 +215,21 @@ def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float 
     except CheckpointError as error:
         back = way_back(run, found.checkpoint)
         raise CheckpointError(f"{found.path} does not fit {run.path / CONFIG}: {error}.{back}") from error
+
+
+def _config(run: RunDirectory, found: Found) -> TrainConfig:
+    """Gives the settings of a checkpoint: those of its run. A member of a league that comes from another run names its
+    own network and temperature."""
+    config, member = run_config(run), found.checkpoint.documents.get("member")
+    if not isinstance(member, Mapping) or member.get("kind") != "run":
+        return config
+    try:
+        model = ModelConfig.model_validate(member["model"])
+        player = PolicyConfig.model_validate(member["player"])
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{found.path} does not say what its network is: {error!r}") from error
+    evaluation = config.evaluation.model_copy(update={"temperature": player.temperature})
+    return config.model_copy(update={"model": model, "evaluation": evaluation})
 
 
 def _game(config: TrainConfig) -> RunGame:

@@ -16,14 +16,13 @@ from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.plan import LeaguePlan
 from keisei.parallel.tables import TableSnapshot
 from keisei.parallel.worker.members import without_members
-from keisei.policies.seating import PolicyConfig
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.directory import RunDirectory
 from keisei.runs.snapshots import SnapshotStore
-from keisei.training.league.fixed_members import as_policy, is_player
+from keisei.training.league.fixed_members import as_policy, has_values, is_player
 from keisei.training.league.opponents import TENSORS, OpponentManager
 from keisei.training.league.roster import Member, Roster
-from keisei.training.league.settings import LeagueSettings
+from keisei.training.league.settings import LeagueSettings, MemberSettings
 from keisei.training.players import RUNS, load_network
 
 __all__ = ["Assembly", "assemble"]
@@ -136,17 +135,29 @@ class _Loading:
         no longer name leave the pool."""
         known = {member.name: member for member in self.roster.members.values() if member.kind != "snapshot"}
         for given in self.settings.members:
-            player = as_policy(given)
             member = known.get(given.policy)
-            if member is None or member.player != player:
-                member = self._add(player)
+            if member is None or not self._is_meant(member, given):
+                member = self._add(given)
             member.share, member.in_pool = given.share, True
 
-    def _add(self, player: PolicyConfig) -> Member:
-        if is_player(player, self.spec):
-            return self.roster.add("player", player)
-        found = load_network(player.policy, self.spec, self._root)
-        member = self.roster.add("run", player, model=found.model)
+    def _is_meant(self, member: Member, given: MemberSettings) -> bool:
+        """Tells whether a member of the checkpoint plays as the settings ask. Its run may be gone, so a temperature
+        that was left open, and still is, stays."""
+        if given.temperature is None and has_values(member.model):
+            return given.policy not in self._with_temperature() and member.player.epsilon == given.epsilon
+        return member.player == as_policy(given)
+
+    def _with_temperature(self) -> set[str]:
+        """Gives the members whose temperature the settings of the checkpoint name."""
+        settings: Any = {} if self.checkpoint is None else self.checkpoint.documents.get("settings") or {}
+        members = settings.get("league", {}).get("members", ())
+        return {member["policy"] for member in members if member.get("temperature") is not None}
+
+    def _add(self, given: MemberSettings) -> Member:
+        if is_player(given.policy, self.spec):
+            return self.roster.add("player", as_policy(given))
+        found = load_network(given.policy, self.spec, self._root)
+        member = self.roster.add("run", as_policy(given, found), model=found.model)
         self.weights[member.number] = found.network.state_dict()
         return member
 

@@ -5,27 +5,36 @@ from __future__ import annotations
 from pathlib import Path
 
 from keisei.games.contract import GameSpec
-from keisei.policies.registry import build_policy, named_player
+from keisei.policies.model_config import ModelConfig
+from keisei.policies.registry import named_player
 from keisei.policies.seating import PolicyConfig
 from keisei.training.league.settings import LeagueSettings, MemberSettings
-from keisei.training.players import load_network
+from keisei.training.players import RunNetwork, load_network
 
-__all__ = ["as_policy", "check_members", "is_player"]
+__all__ = ["as_policy", "check_members", "has_values", "is_player"]
 
 
 def check_members(settings: LeagueSettings, spec: GameSpec, root: Path) -> None:
-    """Raises an error if a member is unknown or cannot play this game. A new run calls it before it writes anything."""
+    """Raises an error if a member is a run that is unknown or cannot play this game. A new run calls it before it
+    writes anything. Players by name are checked by ``check_opponents``, also when a run is resumed."""
     for member in settings.members if settings.enabled else ():
-        if is_player(member, spec):
-            build_policy(as_policy(member), spec)
-        else:
+        if not is_player(member.policy, spec):
             load_network(member.policy, spec, root)
 
 
-def is_player(member: PolicyConfig, spec: GameSpec) -> bool:
+def is_player(name: str, spec: GameSpec) -> bool:
     """Tells whether a member is a player by name, which needs no weights."""
-    return named_player(member.policy, spec) is not None
+    return named_player(name, spec) is not None
 
 
-def as_policy(member: MemberSettings) -> PolicyConfig:
-    return PolicyConfig(policy=member.policy, temperature=member.temperature, epsilon=member.epsilon)
+def as_policy(member: MemberSettings, network: RunNetwork | None = None) -> PolicyConfig:
+    """Gives how a member plays. ``network`` is that of a run."""
+    temperature = member.temperature
+    if temperature is None:
+        temperature = network.temperature if network is not None and has_values(network.model) else 1.0
+    return PolicyConfig(policy=member.policy, temperature=temperature, epsilon=member.epsilon)
+
+
+def has_values(model: ModelConfig | None) -> bool:
+    """Tells whether a network has action values instead of a policy."""
+    return model is not None and model.outputs in ("q", "dueling")

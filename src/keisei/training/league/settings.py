@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from keisei.config import Settings
-from keisei.policies.seating import PolicyConfig
 
 __all__ = ["SNAPSHOTS", "CurriculumPhase", "LeagueSettings", "MemberSettings", "Sampling", "Weighting"]
 
@@ -20,11 +19,16 @@ _OTHER_NAMES = {"play_against_latest_model_ratio": "latest_ratio"}
 """Names of settings in other systems, and ours."""
 
 
-class MemberSettings(PolicyConfig):
+class MemberSettings(Settings):
     """A member of the league that is there from the start and stays. A text alone is its ``policy``."""
 
     policy: str
-    """random, greedy, search:DEPTH, or a run or a checkpoint, as in ``keisei evaluate``."""
+    """random, greedy, heuristic, search:DEPTH, or a run or a checkpoint, as in ``keisei evaluate``."""
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    """Temperature of the play of a run; 0 takes the best action. Null takes 1 for a network with a policy. A network
+    with action values plays as in the evaluations of its run, since at 1 it would be close to random."""
+    epsilon: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of its decisions that are random. It is for runs too."""
     share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of all draws that give this member. Null draws it as if it were a snapshot."""
 

@@ -1,0 +1,117 @@
+"""Fixed members of a league: how they play, in the league and elsewhere, and what is said when their files are wrong."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from runs_for_tests import checkpoint_of, make_run, network_of
+from training_for_tests import TINY, train
+
+from keisei import make_game
+from keisei.config import apply_overrides, parse_settings
+from keisei.policies import NeuralPolicy
+from keisei.runs.archive import CheckpointArchive
+from keisei.runs.directory import RunDirectory
+from keisei.training.league.assembly import assemble
+from keisei.training.league.roster import Member
+from keisei.training.league.settings import LeagueSettings
+from keisei.training.players import load_network, load_player
+from keisei.training.settings import TrainConfig
+
+SPEC = make_game("tictactoe").spec
+LEAGUE = "league={latest_ratio: 0.0, swap_steps: 64, members: [%s]}"
+
+
+def value_run(root: Path, temperature: float = 0.0, update: int = 5) -> RunDirectory:
+    """A run named ``values`` whose network has action values."""
+    settings = {"env": TINY["env"], "model": TINY["model"], "learner": {"regime": "pool"}}
+    given = apply_overrides(settings, ["model.hidden_dim=24", f"evaluation.temperature={temperature}"])
+    run = RunDirectory.create(root, "values", parse_settings(TrainConfig, given).resolved())
+    CheckpointArchive(run.checkpoints).save(checkpoint_of(run, update))
+    return run
+
+
+def only_member(root: Path, member: Any) -> Member:
+    """The member of a new league with one member."""
+    settings = parse_settings(LeagueSettings, {"members": [member]})
+    (found,) = assemble(settings, SPEC, 2, run=RunDirectory(root / "mine")).roster.members.values()
+    return found
+
+
+def fixed_members(run: RunDirectory) -> list[tuple[int, str, float]]:
+    """Number, name and temperature of those in the newest checkpoint that may be drawn."""
+    found = CheckpointArchive(run.checkpoints, read_only=True).latest()
+    assert found is not None
+    league: Any = found.checkpoint.documents["league"]
+    return [
+        (member["number"], member["player"]["policy"], member["player"]["temperature"])
+        for member in league["members"]
+        if member["in_pool"] and member["kind"] != "snapshot"
+    ]
+
+
+# How they play
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.25])
+def test_a_network_with_action_values_plays_as_in_the_evaluations_of_its_run(
+    tmp_path: Path, temperature: float
+) -> None:
+    value_run(tmp_path, temperature)
+    assert only_member(tmp_path, "values").player.temperature == temperature
+    assert only_member(tmp_path, {"policy": "values", "temperature": 1.0}).player.temperature == 1.0
+
+
+def test_a_network_with_a_policy_plays_at_temperature_1(tmp_path: Path) -> None:
+    make_run(tmp_path, "other")
+    assert only_member(tmp_path, "other").player.temperature == 1.0
+    assert only_member(tmp_path, {"policy": "other", "temperature": 0}).player.temperature == 0.0
+    assert only_member(tmp_path, "random").player.temperature == 1.0
+
+
+def test_a_temperature_that_is_left_open_stays_when_the_run_is_resumed(tmp_path: Path) -> None:
+    """Also where the run that the member comes from is gone."""
+    other = value_run(tmp_path, 0.25)
+    run = train(tmp_path, LEAGUE % "values", "run.steps=256").run
+    assert fixed_members(run) == [(100, "values", 0.25)]
+    shutil.rmtree(other.path)
+    train(tmp_path, LEAGUE % "values", "run.steps=512")
+    assert fixed_members(run) == [(100, "values", 0.25)]
+
+
+def test_a_temperature_may_change_when_the_run_is_resumed(tmp_path: Path) -> None:
+    value_run(tmp_path)
+    run = train(tmp_path, LEAGUE % "{policy: values, temperature: 1.0}", "run.steps=256").run
+    assert fixed_members(run) == [(100, "values", 1.0)]
+    train(tmp_path, LEAGUE % "values", "run.steps=512")
+    ((number, _, temperature),) = fixed_members(run)
+    assert (number > 100, temperature) == (True, 0.0)
+
+
+# Elsewhere
+
+
+def test_a_member_from_another_run_plays_anywhere_with_its_own_network(tmp_path: Path) -> None:
+    other = value_run(tmp_path, 0.25)
+    train(tmp_path, LEAGUE % "values", "run.steps=256")
+    shutil.rmtree(other.path / "checkpoints")
+    policy = load_player("run@member-0100", SPEC, tmp_path).policy
+    assert isinstance(policy, NeuralPolicy)
+    assert policy.temperature == 0.25
+    expected = network_of(other, 5).state_dict()
+    for name, tensor in policy.network.state_dict().items():
+        torch.testing.assert_close(tensor, expected[name], rtol=0, atol=0)
+    loaded = load_network("run@member-0100", SPEC, tmp_path)
+    assert (loaded.model.hidden_dim, loaded.model.outputs, loaded.temperature) == (24, "dueling", 0.25)
+    assert only_member(tmp_path, "run@member-0100").model == loaded.model
+
+
+def test_a_snapshot_plays_as_the_checkpoints_of_its_run(tmp_path: Path) -> None:
+    train(tmp_path, "league={}", "run.steps=256", "evaluation.temperature=0.25")
+    policy = load_player("run@member-0100", SPEC, tmp_path).policy
+    assert isinstance(policy, NeuralPolicy)
+    assert policy.temperature == 0.25
