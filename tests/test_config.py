@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from pydantic import Field, Tag, ValidationError, model_validator
@@ -165,9 +165,10 @@ def test_all_problems_are_told_at_once() -> None:
         ({"colour": "green"}, "colour = 'green': must be one of red, blue"),
         ({"verbose": "loud"}, "verbose = 'loud': must be true or false"),
         ({"net": 3}, "net = 3: must be a table of settings"),
-        ({"net": {"rate": float("nan")}}, "net.rate = nan: must be a number above 0 and below 1"),
+        ({"net": {"rate": float("nan")}}, "net.rate = nan: must be a finite number above 0 and below 1"),
         ({"net": {"limit": 0}}, "net.limit = 0: must be a whole number at least 1 or null"),
-        ({"net": {"layers": [1, "x"]}}, "net.layers.1 = 'x': must be a list of whole numbers"),
+        ({"net": {"layers": [1, "x"]}}, "net.layers.1 = 'x': must be a whole number"),
+        ({"net": {"layers": 3}}, "net.layers = 3: must be a list of whole numbers"),
         (
             {"zzz": 1},
             "zzz: unknown setting; known settings are name, batch, kind, colour, folder, verbose, net",
@@ -178,6 +179,65 @@ def test_all_problems_are_told_at_once() -> None:
 )
 def test_a_problem_names_key_value_and_what_is_allowed(mapping: dict[str, Any], line: str) -> None:
     assert problems({"name": "a"} | mapping) == [line]
+
+
+class Stop(Settings):
+    text_is: ClassVar = "town"
+    other_names: ClassVar = {"nights": "days"}
+    town: str
+    days: int | None = Field(default=None, ge=1)
+
+
+class Tour(Settings):
+    stops: tuple[Stop, ...] = ()
+    trips: list[Trip] | None = None
+    seats: dict[int, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
+    pauses: tuple[Annotated[int, Field(ge=1)], ...] = ()
+
+
+def test_a_text_and_other_names_stand_for_settings() -> None:
+    stops = parse_settings(Tour, {"stops": ["Ulm", {"town": "Bonn", "nights": 2}]}).stops
+    assert stops == (Stop(town="Ulm"), Stop(town="Bonn", days=2))
+    assert problems({"stops": [{"town": "Bonn", "nights": 2, "days": 1}]}, Tour) == [
+        "stops.0: nights and days are two ways to say one thing; leave out nights"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "line"),
+    [
+        ({"stops": "Ulm"}, "stops = 'Ulm': must be a list of texts or tables"),
+        ({"stops": [None]}, "stops.0 = None: must be a text or a table of settings"),
+        ({"stops": ["Ulm", {"days": 1}]}, "stops.1.town: missing; it must be a text"),
+        (
+            {"stops": [{"town": "Ulm", "days": 0}]},
+            "stops.0.days = 0: must be a whole number at least 1 or null",
+        ),
+        (
+            {"stops": [{"town": "Ulm", "nights": 0}]},
+            "stops.0.nights = 0: must be a whole number at least 1 or null",
+        ),
+        ({"stops": [{"town": "Ulm", "day": 1}]}, "stops.0.day: unknown setting; did you mean days?"),
+        ({"trips": 3}, "trips = 3: must be a list of tables or null"),
+        (
+            {"trips": [{"way": {"gait": "drive", "speed": 0}}]},
+            "trips.0.way.speed = 0: must be a number above 0",
+        ),
+        ({"seats": {1: 2}}, "seats.1 = 2: must be a number above 0 and at most 1"),
+        ({"pauses": 1}, "pauses = 1: must be a list of whole numbers at least 1"),
+        ({"pauses": [1, 0]}, "pauses.1 = 0: must be a whole number at least 1"),
+    ],
+)
+def test_a_problem_within_a_list_or_a_table_names_what_is_allowed_there(
+    mapping: dict[str, Any], line: str
+) -> None:
+    assert problems(mapping, Tour) == [line]
+
+
+def test_infinity_is_no_finite_number() -> None:
+    assert problems({"way": {"gait": "drive", "speed": float("inf")}}, Trip) == [
+        "way.speed = inf: must be a finite number above 0"
+    ]
 
 
 def test_keys_that_are_no_texts_are_unknown_settings() -> None:

@@ -29,6 +29,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -52,6 +53,22 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Settings that people look for in the wrong place: the path that they write, and the right one."""
+    other_names: ClassVar[Mapping[str, str]] = {}
+    """Names of settings in other systems, and ours."""
+    text_is: ClassVar[str] = ""
+    """The setting that a text stands for where a table is expected; empty if a text is refused there."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_our_names(cls, given: Any) -> Any:
+        if isinstance(given, str) and cls.text_is:
+            return {cls.text_is: given}
+        if not isinstance(given, Mapping) or not cls.other_names:
+            return given
+        for theirs, ours in cls.other_names.items():
+            if theirs in given and ours in given:
+                raise ValueError(f"{theirs} and {ours} are two ways to say one thing; leave out {theirs}")
+        return {cls.other_names.get(name, name): value for name, value in given.items()}
 
     @field_validator("*", mode="before")
     @classmethod
@@ -196,22 +213,25 @@ def _problems(cls: type[Settings], mapping: Mapping[str, Any], errors: list[Erro
     """Gives one line for each wrong key, in the order in which pydantic found them."""
     lines: dict[str, str] = {}
     for error in errors:
-        keys = _keys(mapping, error)
+        keys = _keys(cls, mapping, error)
         path = ".".join(map(str, keys))
         # A rule for all settings together has no path; its message names the settings.
         lines.setdefault(path, f"{path}{_explain(cls, keys, error)}".removeprefix(": "))
     return list(lines.values())
 
 
-def _keys(mapping: Mapping[str, Any], error: ErrorDetails) -> list[int | str]:
-    """Gives the path of an error in the user's own mapping. Pydantic's paths also name the members of unions, which
-    the user did not write; they are left out."""
+def _keys(cls: type[Settings], mapping: Mapping[str, Any], error: ErrorDetails) -> list[int | str]:
+    """Gives the path of an error in the user's own mapping, with the names that the user wrote. Pydantic's paths also
+    name the members of unions, which the user did not write; they are left out."""
+    others = [names for part in _settings_within(cls) for names in part.other_names.items()]
     keys: list[int | str] = []
     place: Any = mapping
     for part in error["loc"]:
-        if _has(place, part):
-            place = place[part]
-            keys.append(part)
+        written = [part, *(theirs for theirs, ours in others if ours == part)]
+        key = next((name for name in written if _has(place, name)), None)
+        if key is not None:
+            place = place[key]
+            keys.append(key)
     return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
 
 
@@ -231,6 +251,8 @@ def _explain(cls: type[Settings], keys: Sequence[int | str], error: ErrorDetails
         place = f"; its place is {right}" if right else _suggestion(str(keys[-1]) if keys else "", owner)
         return f": unknown setting{place}"
     allowed = _allowed(field) if field is not None else ""
+    if error["type"] == "finite_number":
+        allowed = allowed.replace("a number", "a finite number")
     if error["type"] == "missing":
         return f": missing; it must be {allowed}" if allowed else ": missing"
     if error["type"] in ("value_error", "assertion_error") or not allowed:
@@ -248,15 +270,28 @@ def _find_field(
     which also names the class that the user has chosen of several."""
     owner, field = cls, None
     for key in keys:
+        if field is not None and (entry := _entry(field.annotation)) is not None:
+            field = FieldInfo.from_annotation(entry)
+            continue
         if field is not None:
             inner = _chosen_class(field, place)
             if inner is None:
                 return owner, field
             owner = inner
-        field = owner.model_fields.get(str(key))
+        field = owner.model_fields.get(owner.other_names.get(str(key), str(key)))
         if field is None:
             break
     return owner, field
+
+
+def _entry(annotation: Any) -> Any:
+    """Gives the type of the entries of a list or a table; None for other types."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        return next(filter(None, map(_entry, arguments)), None)
+    if origin in (list, tuple, Sequence, dict, Mapping) and arguments:
+        return arguments[1 if origin in (dict, Mapping) else 0]
+    return None
 
 
 def _chosen_class(field: FieldInfo, place: Sequence[int | str]) -> type[Settings] | None:
@@ -324,12 +359,14 @@ def _kind(annotation: Any) -> str:
         members = [_kind(member) for member in arguments]
         return " or ".join(members) if all(members) else ""
     if origin in (list, tuple, Sequence):
-        member = _kind(arguments[0]) if arguments else ""
-        return f"a list of {member.removeprefix('a ')}s" if member.startswith("a ") else "a list"
+        kind = _kind(arguments[0]) if arguments else ""
+        many = re.sub(r"\ba (table) of settings|\ba (whole number|number|text|path)\b", r"\1\2s", kind)
+        return f"a list of {many}" if many != kind else "a list"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return _one_of([member.value for member in annotation])
-    if _settings_class(annotation) is not None or origin in (dict, Mapping):
-        return "a table of settings"
+    table = _settings_class(annotation)
+    if table is not None or origin in (dict, Mapping):
+        return "a text or a table of settings" if table and table.text_is else "a table of settings"
     return ""
 
 

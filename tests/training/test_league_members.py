@@ -1,4 +1,4 @@
-"""Fixed members of a league: how they play, in the league and elsewhere, and what is said when their files are wrong."""
+"""Fixed members of a league: how they play, in the league and elsewhere, and what is said of damaged files."""
 
 from __future__ import annotations
 

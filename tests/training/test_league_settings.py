@@ -70,7 +70,20 @@ def test_members_are_texts_or_tables() -> None:
         ),
         ({"curriculum": [{"until": 0.5}, {"until": 0.2}]}, r"theirs end at \[0.5, 0.2\]"),
         ({"curriculum": [{"until": 0.5, "members": ["greedy"]}]}, "names 'greedy', which is no member"),
-        ({"curriculum": [{"until": 0}]}, "until = 0"),
+        ({"curriculum": [{"until": 0}]}, r"curriculum.0.until = 0: must be a number above 0 and at most 1$"),
+        (
+            {"curriculum": [{"until": 1, "sampling": "x"}]},
+            "sampling = 'x': must be one of uniform, latest, pfsp",
+        ),
+        (
+            {"members": [{"policy": "a", "share": -1}]},
+            "share = -1: must be a number above 0 and at most 1 or null",
+        ),
+        ({"members": "random"}, "members = 'random': must be a list of texts or tables"),
+        (
+            {"play_against_latest_model_ratio": -1},
+            "play_against_latest_model_ratio = -1: must be a number from",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict[str, Any], message: str) -> None:

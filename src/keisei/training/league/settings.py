@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,12 +14,12 @@ Sampling = Literal["uniform", "latest", "pfsp"]
 Weighting = Literal["variance", "squared", "linear"]
 SNAPSHOTS = "snapshots"
 """In a curriculum, the name of all snapshots of the learner."""
-_OTHER_NAMES = {"play_against_latest_model_ratio": "latest_ratio"}
-"""Names of settings in other systems, and ours."""
 
 
 class MemberSettings(Settings):
     """A member of the league that is there from the start and stays. A text alone is its ``policy``."""
+
+    text_is: ClassVar = "policy"
 
     policy: str
     """random, greedy, heuristic, search:DEPTH, or a run or a checkpoint, as in ``keisei evaluate``."""
@@ -31,11 +30,6 @@ class MemberSettings(Settings):
     """Share of its decisions that are random. It is for runs too."""
     share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of all draws that give this member. Null draws it as if it were a snapshot."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_text(cls, given: Any) -> Any:
-        return {"policy": given} if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _is_another(self) -> MemberSettings:
@@ -63,6 +57,8 @@ class CurriculumPhase(Settings):
 class LeagueSettings(Settings):
     """The learner plays some of its games against a pool of opponents: its own earlier weights and fixed members. A run
     has no league unless its settings name one."""
+
+    other_names: ClassVar = {"play_against_latest_model_ratio": "latest_ratio"}
 
     enabled: bool = True
     """False plays without a league."""
@@ -98,16 +94,6 @@ class LeagueSettings(Settings):
     forgotten_threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
     """A member counts as forgotten if the learner once scored surely more than this against it, and now surely scores
     less."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_by_other_names(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        for theirs, ours in _OTHER_NAMES.items():
-            if theirs in given and ours in given:
-                raise ValueError(f"{theirs} and {ours} are two ways to say one thing; leave out {theirs}")
-        return {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
 
     @model_validator(mode="after")
     def _fits_together(self) -> LeagueSettings:
