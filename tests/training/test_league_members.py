@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from runs_for_tests import checkpoint_of, make_run, network_of
+from runs_for_tests import checkpoint_of, damage, make_run, network_of
 from training_for_tests import TINY, train
 
 from keisei import make_game
 from keisei.config import apply_overrides, parse_settings
-from keisei.policies import NeuralPolicy
+from keisei.errors import CheckpointError
+from keisei.policies import NeuralPolicy, build_network
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import RunDirectory
+from keisei.runs.snapshots import SnapshotStore
+from keisei.runs.state_tensors import model_tensors
 from keisei.training.league.assembly import assemble
 from keisei.training.league.roster import Member
 from keisei.training.league.settings import LeagueSettings
@@ -115,3 +119,66 @@ def test_a_snapshot_plays_as_the_checkpoints_of_its_run(tmp_path: Path) -> None:
     policy = load_player("run@member-0100", SPEC, tmp_path).policy
     assert isinstance(policy, NeuralPolicy)
     assert policy.temperature == 0.25
+
+
+# Damage
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> SnapshotStore:
+    """The weights of the members of a run named ``run``, which can be resumed: two snapshots of one network."""
+    league = "league={latest_ratio: 0.0, save_steps: 256, swap_steps: 64}"
+    return SnapshotStore(train(tmp_path, league, "run.steps=512").run.league)
+
+
+def refusal(stored: SnapshotStore) -> str:
+    with pytest.raises(CheckpointError) as caught:
+        train(stored.directory.parents[1], "league={latest_ratio: 0.0}")
+    return str(caught.value)
+
+
+def test_the_file_of_another_member_is_refused(stored: SnapshotStore) -> None:
+    """It has the same network, so its weights would fit."""
+    path = stored.path_of(101)
+    shutil.rmtree(path)
+    shutil.copytree(stored.path_of(100), path)
+    assert refusal(stored) == (
+        "member 101 of the league (update-000000001) cannot be loaded: its file holds member 100 (update-000000000), "
+        f"which has another number, name, update. Restore {path} from a copy, or delete {path} to go on without it"
+    )
+
+
+def test_weights_of_another_network_are_refused(stored: SnapshotStore) -> None:
+    wider = build_network({"network": "mlp", "hidden_dim": 32, "num_layers": 1}, SPEC, seed=0)
+    stored.save(101, replace(stored.load(101), tensors={"model": model_tensors(wider)}))
+    told = refusal(stored)
+    assert (
+        "its file holds the weights of another network: body.1.bias is float32[32] and must be float32[16]"
+        in told
+    )
+    assert told.endswith(f"delete {stored.path_of(101)} to go on without it")
+
+
+def test_a_file_without_a_member_is_refused(stored: SnapshotStore) -> None:
+    stored.save(101, replace(stored.load(101), documents={}))
+    assert "its file does not say which member it is" in refusal(stored)
+
+
+def test_damage_of_a_member_is_told_with_one_way_out(stored: SnapshotStore) -> None:
+    damage(stored.path_of(101))
+    told = refusal(stored)
+    assert "model.safetensors is damaged: its SHA-256 is not the manifest's. Restore " in told
+    assert "earlier checkpoint" not in told
+
+
+def test_a_member_whose_run_is_damaged_is_not_told_to_start_over(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "other", (1, 2))
+    for path in run.checkpoints.glob("update-*"):
+        damage(path)
+    with pytest.raises(CheckpointError) as caught:
+        only_member(tmp_path, "other")
+    assert str(caught.value).endswith("\nRestore one from a copy, or name another run")
+    with pytest.raises(
+        CheckpointError, match="Restore it from a copy, or name another checkpoint: RUN@latest"
+    ):
+        only_member(tmp_path, "other@1")

@@ -68,11 +68,11 @@ class CheckpointArchive:
         ranked = sorted((rank, name) for name in names if (rank := checkpoint_rank(name)))
         return [self.directory / name for _, name in ranked]
 
-    def latest(self) -> Found | None:
+    def latest(self, way_out: str = "start over with --restart") -> Found | None:
         """Gives the newest whole checkpoint; None if there is no checkpoint at all.
 
         Damaged ones are logged and skipped. If none is whole, that is an error: to start from nothing would
-        silently lose the run.
+        silently lose the run. ``way_out`` is what a person can do then beside restoring one.
         """
         for _ in range(_LOOKS):
             paths = self.paths()
@@ -83,7 +83,7 @@ class CheckpointArchive:
                 break
         raise CheckpointError(
             "\n  ".join([f"none of the {len(paths)} checkpoints in {self.directory} is whole:", *problems])
-            + "\nRestore one from a copy, or start over with --restart"
+            + f"\nRestore one from a copy, or {way_out}"
         )
 
     def best(self) -> Found | None:

@@ -236,13 +236,9 @@ def _verified_manifest(path: Path) -> dict[str, Json]:
         rest = {key: value for key, value in manifest.items() if key != "sha256"}
         whole = content == _sealed(rest)
     except (ValueError, AttributeError, RecursionError) as error:
-        raise CheckpointError(
-            f"{path} is damaged: it is not a JSON table; take an earlier checkpoint"
-        ) from error
+        raise CheckpointError(f"{path} is damaged: it is not a JSON table") from error
     if not whole:
-        raise CheckpointError(
-            f"{path} is damaged: it does not fit its own SHA-256; take an earlier checkpoint"
-        )
+        raise CheckpointError(f"{path} is damaged: it does not fit its own SHA-256")
     made_by = (manifest.get("format"), manifest.get("version"))
     if made_by != (FORMAT, VERSION):
         raise CheckpointVersionError(

@@ -77,13 +77,10 @@ def read_verified(path: Path, nbytes: object, digest: object) -> bytes:
     content = read_file(path)
     if len(content) != nbytes:
         raise CheckpointError(
-            f"{path} is damaged: it has {len(content)} bytes where the manifest says {nbytes}; "
-            f"take an earlier checkpoint"
+            f"{path} is damaged: it has {len(content)} bytes where the manifest says {nbytes}"
         )
     if sha256(content).hexdigest() != digest:
-        raise CheckpointError(
-            f"{path} is damaged: its SHA-256 is not the manifest's; take an earlier checkpoint"
-        )
+        raise CheckpointError(f"{path} is damaged: its SHA-256 is not the manifest's")
     return content
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keisei.errors import CheckpointError, ConfigError, RunError
+from keisei.errors import CheckpointError, CheckpointVersionError, ConfigError, RunError
 from keisei.evaluation.matches import Player, Resolver
 from keisei.games.contract import GameSpec
 from keisei.games.options import did_you_mean
@@ -177,11 +177,11 @@ def _run_at(text: str, root: Path) -> RunDirectory | None:
 
 def _find(run: RunDirectory, which: str) -> Found:
     if member_number(which) is not None:
-        return Found(load_checkpoint(run.league / which), run.league / which)
+        return _load(run.league / which, "name another member or checkpoint")
     store = CheckpointArchive(run.checkpoints, read_only=True)
-    if which in ("", "best") and (found := store.best()):
-        return found
-    if which in ("", "latest") and (found := store.latest()):
+    if which in ("", "best") and (best := store.best_path()):
+        return _load(best)
+    if which in ("", "latest") and (found := store.latest("name another run")):
         return found
     paths = store.paths()
     chosen = [path for path in paths if which in (path.name, _number(path), _number(path).partition("-")[0])]
@@ -189,7 +189,16 @@ def _find(run: RunDirectory, which: str) -> Found:
         known = f"it has {', '.join(map(_number, paths))}" if paths else "it has none yet"
         unmarked = ", and none is marked best" if paths and store.best_path() is None else ""
         raise CheckpointError(f"{run.path} has no checkpoint {which or 'to play with'}: {known}{unmarked}")
-    return Found(load_checkpoint(chosen[-1]), chosen[-1])
+    return _load(chosen[-1])
+
+
+def _load(path: Path, way_out: str = "name another checkpoint: RUN@latest skips damaged ones") -> Found:
+    try:
+        return Found(load_checkpoint(path), path)
+    except CheckpointVersionError:
+        raise  # it is whole, and names its way out
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}. Restore it from a copy, or {way_out}") from error
 
 
 def _number(path: Path) -> str:

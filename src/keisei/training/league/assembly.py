@@ -16,6 +16,7 @@ from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.plan import LeaguePlan
 from keisei.parallel.tables import TableSnapshot
 from keisei.parallel.worker.members import without_members
+from keisei.policies.networks import build_network
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.directory import RunDirectory
 from keisei.runs.snapshots import SnapshotStore
@@ -180,9 +181,49 @@ class _Loading:
     def _stored(self, store: SnapshotStore, member: Member) -> Mapping[str, Tensor]:
         path = store.path_of(member.number)
         try:
-            return store.load(member.number).tensors["model"]
-        except (CheckpointError, KeyError) as error:
+            checkpoint = store.load(member.number)
+            weights = checkpoint.tensors.get("model", {})
+            _demand_same(member, checkpoint.documents.get("member"))
+            _demand_network(member, weights, self.spec)
+        except CheckpointError as error:
             raise CheckpointError(
-                f"member {member.number} of the league ({member.name}) cannot be loaded: {error}. Restore it from a "
-                f"copy, or delete {path} to go on without it"
+                f"member {member.number} of the league ({member.name}) cannot be loaded: {error}. Restore {path} from "
+                f"a copy, or delete {path} to go on without it"
             ) from error
+        return weights
+
+
+def _demand_same(member: Member, document: Any) -> None:
+    """Refuses the file of another member, which somebody has put in its place."""
+    try:
+        found = Member.of(document)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"its file does not say which member it is: {error!r}") from error
+    wanted, there = (
+        {"number": m.number, "name": m.name, "update": m.update, "network": m.model} for m in (member, found)
+    )
+    if wanted != there:
+        differing = ", ".join(part for part in wanted if wanted[part] != there[part])
+        raise CheckpointError(
+            f"its file holds member {found.number} ({found.name}), which has another {differing}"
+        )
+
+
+def _demand_network(member: Member, weights: Mapping[str, Tensor], spec: GameSpec) -> None:
+    """Refuses weights of another network."""
+    assert member.model is not None
+    wanted, there = _shapes(build_network(member.model, spec, seed=None).state_dict()), _shapes(weights)
+    differing = sorted({name for name, _ in wanted.items() ^ there.items()})
+    if differing:
+        name = differing[0]
+        raise CheckpointError(
+            f"its file holds the weights of another network: {name} is {there.get(name, 'not there')} and must be "
+            f"{wanted.get(name, 'left out')}"
+        )
+
+
+def _shapes(weights: Mapping[str, Tensor]) -> dict[str, str]:
+    return {
+        name: f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+        for name, tensor in weights.items()
+    }
