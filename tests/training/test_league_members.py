@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -94,6 +95,19 @@ def test_a_temperature_may_change_when_the_run_is_resumed(tmp_path: Path) -> Non
     train(tmp_path, LEAGUE % "values", "run.steps=512")
     ((number, _, temperature),) = fixed_members(run)
     assert (number > 100, temperature) == (True, 0.0)
+
+
+def test_an_old_league_with_settings_without_an_effect_can_be_resumed(tmp_path: Path) -> None:
+    run = train(tmp_path, LEAGUE % "random", "run.steps=256").run
+    archive = CheckpointArchive(run.checkpoints)
+    found = archive.latest()
+    assert found is not None
+    league: Any = found.checkpoint.documents["league"]
+    old = json.loads(json.dumps(league))
+    old["members"][0]["player"]["epsilon"] = 0.5
+    archive.save(replace(found.checkpoint, documents={**found.checkpoint.documents, "league": old}))
+    train(tmp_path, LEAGUE % "random", "run.steps=512")
+    assert fixed_members(run) == [(100, "random", 1.0)]
 
 
 # Elsewhere

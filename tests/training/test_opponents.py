@@ -108,6 +108,48 @@ def test_all_settings_that_name_players_are_told_at_once(refusal: Callable[..., 
     assert "  search:99: search:DEPTH looks a whole number of plies ahead" in told
 
 
+@pytest.mark.parametrize("setting", ["epsilon", "temperature"])
+def test_settings_without_an_effect_are_refused(refusal: Callable[..., str], setting: str) -> None:
+    told = refusal(overrides=[f"league.members=[{{policy: random, {setting}: 0.5}}]"])
+    assert "random: 'random' always draws each action alike: leave out temperature and epsilon" in told
+
+
+SEATED = "{seating: {opening_plies: 2}}"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (
+            f"parallel.table_overrides={{0: {SEATED}, 1: {SEATED}}}",
+            "all 2 tables have a seating of their own (parallel.table_overrides), and such a table does not meet",
+        ),
+        (
+            "parallel.seating.opponents=[{policy: random, share: 1}]",
+            "opponents play in all games, and the league",
+        ),
+        (
+            "league.curriculum=[{until: 0.2}, {until: 0.5, members: []}]",
+            "curriculum.1.members = []: nobody may be drawn until 0.5; name members, or let the learner play against "
+            "itself with latest_ratio: 1",
+        ),
+    ],
+)
+def test_a_league_that_nobody_would_meet_is_refused(
+    refusal: Callable[..., str], override: str, message: str
+) -> None:
+    told = refusal(overrides=["league.enabled=true", override])
+    assert told.startswith("1 problem in league:")
+    assert message in told
+
+
+def test_a_league_that_somebody_meets_is_taken(tmp_path: Path) -> None:
+    phase = {"until": 0.5, "members": [], "latest_ratio": 1}
+    settings = {**TINY, "league": {"curriculum": [phase]}}
+    overrides = [f"parallel.table_overrides={{0: {SEATED}}}"]
+    assert plan_run(settings, root=tmp_path, name="mine", overrides=overrides).config.league.enabled
+
+
 def test_runs_of_another_game_or_shape(refusal: Callable[..., str], tmp_path: Path) -> None:
     make_run(tmp_path / "runs", "four", (1,), game="connect-four")
     damage(make_run(tmp_path / "runs", "broken", (1,)).checkpoints / "update-000000001")

@@ -91,10 +91,11 @@ def players_of(game: Game) -> list[str]:
 
 def _as_it_is(player: Policy, config: PolicyConfig) -> Policy:
     """Refuses settings that have no effect on a player without a network."""
-    if (config.temperature, config.epsilon) != (1.0, 0.0) and not isinstance(player, RandomPolicy):
+    if (config.temperature, config.epsilon) != (1.0, 0.0):
+        plays = "draws each action alike" if isinstance(player, RandomPolicy) else "takes what it thinks best"
         raise ConfigError(
-            f"{config.policy!r} always takes what it thinks best: leave out temperature and epsilon, which belong "
-            f"to policies with a network"
+            f"{config.policy!r} always {plays}: leave out temperature and epsilon, which belong to policies with a "
+            f"network"
         )
     return player
 

@@ -34,15 +34,40 @@ class _Names:
 
 def check_opponents(config: TrainConfig, root: Path) -> None:
     """Raises one error with all players that cannot play this game: opponents of evaluations and of tables, and members
-    of the league. Runs and checkpoints of evaluations must exist below ``root`` or at their path, and belong to this
-    game. Those of the league are not looked for: a run that is resumed may have their weights already."""
+    of the league. A league that nobody would meet is refused too. Runs and checkpoints of evaluations must exist below
+    ``root`` or at their path, and belong to this game. Those of the league are not looked for: a run that is resumed
+    may have their weights already."""
     reports = [
         f"{problem_report(names.setting, problems)}\n{_who_can(names, config)}"
         for names in _named(config)
         if (problems := list(_problems(names, config, root)))
     ]
+    if config.league.enabled and (unmet := list(_meets_nobody(config))):
+        reports.append(problem_report("league", unmet))
     if reports:
         raise ConfigError("\n".join(reports))
+
+
+def _meets_nobody(config: TrainConfig) -> Iterator[str]:
+    """Finds out where the settings switch the league off without saying so."""
+    league, parallel = config.league, config.parallel
+    if all(parallel.override_of(table).seating is not None for table in range(parallel.table_count)):
+        yield (
+            f"all {parallel.table_count} tables have a seating of their own (parallel.table_overrides), and such a "
+            f"table does not meet the league; leave a table without one, or play without a league: league=null"
+        )
+    if sum(opponent.share for opponent in parallel.seating.opponents) >= 1:
+        yield (
+            "parallel.seating.opponents play in all games, and the league divides the rest; lower their shares, or "
+            "play without a league: league=null"
+        )
+    for number, phase in enumerate(league.curriculum):
+        ratio = league.latest_ratio if phase.latest_ratio is None else phase.latest_ratio
+        if phase.members == () and ratio < 1:
+            yield (
+                f"curriculum.{number}.members = []: nobody may be drawn until {phase.until:g}; name members, or let "
+                f"the learner play against itself with latest_ratio: 1"
+            )
 
 
 def _named(config: TrainConfig) -> Iterator[_Names]:

@@ -17,6 +17,7 @@ from keisei.parallel.plan import LeaguePlan
 from keisei.parallel.tables import TableSnapshot
 from keisei.parallel.worker.members import without_members
 from keisei.policies.networks import build_network
+from keisei.policies.seating import PolicyConfig
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.directory import RunDirectory
 from keisei.runs.snapshots import SnapshotStore
@@ -128,6 +129,9 @@ class _Loading:
         drawn = self.roster.drawn_after(self.roster.taken)
         for member in members:
             member.in_pool = member.kind == "snapshot" and member.ordinal in drawn
+            if member.kind == "player":
+                # Older versions of Keisei took an epsilon for random, without an effect.
+                member.player = PolicyConfig(policy=member.name)
             if member.model is None or self._find_weights(member):
                 self.roster.members[member.number] = member
 
