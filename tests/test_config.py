@@ -223,6 +223,7 @@ def test_a_text_and_other_names_stand_for_settings() -> None:
             {"trips": [{"way": {"gait": "drive", "speed": 0}}]},
             "trips.0.way.speed = 0: must be a number above 0",
         ),
+        ({"seats": {"x": 1}}, "seats.x: this name must be a whole number"),
         ({"seats": {1: 2}}, "seats.1 = 2: must be a number above 0 and at most 1"),
         ({"pauses": 1}, "pauses = 1: must be a list of whole numbers at least 1"),
         ({"pauses": [1, 0]}, "pauses.1 = 0: must be a whole number at least 1"),

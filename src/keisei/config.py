@@ -243,6 +243,9 @@ def _has(place: object, part: int | str) -> bool:
 
 def _explain(cls: type[Settings], keys: Sequence[int | str], error: ErrorDetails) -> str:
     owner, field = _find_field(cls, keys, error["loc"])
+    if error["loc"][-1:] == ("[key]",):
+        table = _find_field(cls, keys[:-1], error["loc"])[1]
+        return f": this name must be {_kind(get_args(table.annotation)[0])}" if table else ": wrong name"
     if error["type"] == "union_tag_invalid" and field is not None:
         names = error["ctx"]["expected_tags"].replace("'", "")
         return f".{_tag_of(field)} = {error['ctx']['tag']!r}: must be one of {names}"
