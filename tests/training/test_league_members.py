@@ -15,7 +15,7 @@ from training_for_tests import TINY, train
 
 from keisei import make_game
 from keisei.config import apply_overrides, parse_settings
-from keisei.errors import CheckpointError
+from keisei.errors import CheckpointError, ConfigError
 from keisei.policies import NeuralPolicy, build_network
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import RunDirectory
@@ -110,6 +110,15 @@ def test_an_old_league_with_settings_without_an_effect_can_be_resumed(tmp_path: 
     assert fixed_members(run) == [(100, "random", 1.0)]
 
 
+def test_a_run_that_is_resumed_with_an_unknown_member_stays_as_it_is(tmp_path: Path) -> None:
+    run = train(tmp_path, LEAGUE % "random", "run.steps=256").run
+    before, settings = run.status(), run.config()
+    with pytest.raises(ConfigError, match=r"^league\.members: nobody: no run is named 'nobody'"):
+        train(tmp_path, LEAGUE % "random, nobody", "run.steps=512")
+    assert (run.status().state, run.config()) == (before.state, settings)
+    assert train(tmp_path, LEAGUE % "random", "run.steps=512").counters.update == 2
+
+
 # Elsewhere
 
 
@@ -189,10 +198,8 @@ def test_a_member_whose_run_is_damaged_is_not_told_to_start_over(tmp_path: Path)
     run = make_run(tmp_path, "other", (1, 2))
     for path in run.checkpoints.glob("update-*"):
         damage(path)
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(ConfigError, match=r"^league\.members: other: none of the 2 checkpoints") as caught:
         only_member(tmp_path, "other")
     assert str(caught.value).endswith("\nRestore one from a copy, or name another run")
-    with pytest.raises(
-        CheckpointError, match="Restore it from a copy, or name another checkpoint: RUN@latest"
-    ):
+    with pytest.raises(ConfigError, match="Restore it from a copy, or name another checkpoint: RUN@latest"):
         only_member(tmp_path, "other@1")

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from keisei.errors import CheckpointError
+from keisei.errors import CheckpointError, ConfigError, KeiseiError
 from keisei.games.contract import GameSpec
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.plan import LeaguePlan
@@ -161,7 +161,10 @@ class _Loading:
     def _add(self, given: MemberSettings) -> Member:
         if is_player(given.policy, self.spec):
             return self.roster.add("player", as_policy(given))
-        found = load_network(given.policy, self.spec, self._root)
+        try:
+            found = load_network(given.policy, self.spec, self._root)
+        except KeiseiError as error:  # a run that is resumed with this member is refused, and has not failed
+            raise ConfigError(f"league.members: {given.policy}: {error}") from error
         member = self.roster.add("run", as_policy(given, found), model=found.model)
         self.weights[member.number] = found.network.state_dict()
         return member
