@@ -214,9 +214,9 @@ def _number(path: Path) -> str:
 def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float | None) -> TrainedPolicy:
     config = _config(run, found)
     trained = _game(config).spec
-    if _seen(trained) != _seen(spec):
+    if trained.interface != spec.interface:
         raise ConfigError(
-            f"{run.path} was trained on {_seen(trained)} and cannot play {_seen(spec)}; take a run of that game"
+            f"{run.path} was trained on {trained.interface} and cannot play {spec.interface}; take a run of that game"
         )
     freely = config.evaluation.temperature if temperature is None else temperature
     try:
@@ -248,9 +248,3 @@ def _game(config: TrainConfig) -> RunGame:
 
 def _shown(run: RunDirectory, root: Path) -> str:
     return run.name if run.path.resolve().parent == root.resolve() else str(run.path)
-
-
-def _seen(spec: GameSpec) -> str:
-    """Describes a game as a network sees it."""
-    shape = " x ".join(map(str, spec.observation.shape))
-    return f"{spec.name} (observations of {shape} {spec.observation.dtype}, {spec.num_actions} actions)"
