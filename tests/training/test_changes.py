@@ -208,8 +208,9 @@ def test_the_checkpoint_fits_whatever_is_announced(run: RunDirectory, overrides:
 def test_other_rewards_fit_too_with_new_games(tmp_path: Path) -> None:
     shogi = ("env={game: shogi, options: {max_plies: 30}, reward_structure: {draw: -0.5}}", "run.steps=256")
     run = train(tmp_path, *shogi).run
+    anew = "the settings of games or tables have changed since update 1: all games start over"
     change = "env.reward_structure.draw -0.5 → -0.25 from update 2 on"
-    assert told(go_on(run, "env.reward_structure.draw=-0.25", "run.steps=512")) == [change]
+    assert told(go_on(run, "env.reward_structure.draw=-0.25", "run.steps=512")) == [anew, change]
     assert any("all games start over" in line.get("message", "") for line in read_log(run.log))
 
 
