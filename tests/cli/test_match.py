@@ -108,6 +108,10 @@ def test_a_crash_before_the_first_move_has_no_record(tmp_path: Path) -> None:
         (["random", "usi:x", "--first-option=A=1"], "random is no engine and has no options"),
         (["random", "usi:x", "--second-option=A"], "an option of an engine is written NAME=VALUE"),
         (["random", "usi:x", "--byoyomi=0"], "a game with an engine needs time"),
+        (
+            ["random", "usi:x", "--byoyomi=2", "--increment=1"],
+            "--byoyomi 2 and --increment 1: a clock has one",
+        ),
         (["random", "usi:no-such-engine"], "the engine no-such-engine cannot be started"),
         (["random", "usi:x", "--game=ludo"], "engines that speak USI play Shogi"),
         (["random", "greedy", "--records=new", "--format=pgn"], "shogi has the formats kif, kifu, csa, sfen"),

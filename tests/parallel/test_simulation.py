@@ -9,7 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from keisei.cli.main import app
-from keisei.parallel.backends.cluster.simulation import Assumptions, bend, forecast, growth
+from keisei.parallel.backends.cluster.simulation import (
+    GPU_LEARN_SECONDS,
+    Assumptions,
+    bend,
+    forecast,
+    growth,
+)
 
 FREE = Assumptions(
     nodes=1, cores=2, slab_transitions=100, slab_seconds=1.0, spread=0.0, slab_bytes=0, state_bytes=0,
@@ -75,7 +81,13 @@ def test_the_same_again() -> None:
 def test_the_command() -> None:
     result = CliRunner().invoke(app, ["simulate", "--nodes", "4", "--cores", "4", "--gpu-learner"])
     assert result.exit_code == 0, result.output
-    assert "Transitions/s" in result.stdout
+    lines = [line.split() for line in result.stdout.splitlines()]
+    at = next(number for number, words in enumerate(lines) if words[:1] == ["Nodes"])
+    row = dict(zip(lines[at], lines[at + 1], strict=True))
+    alone = forecast(Assumptions(nodes=1, cores=4, learn_seconds=GPU_LEARN_SECONDS))
+    assert (row["Nodes"], row["Workers"]) == ("1", str(alone.workers))
+    assert row["Transitions/s"] == f"{alone.transitions_per_second:,.0f}"
+    assert row["Limit"] == alone.limit
     assert "a driver twice as fast" in result.stdout
     result = CliRunner().invoke(
         app, ["simulate", "--nodes", "3", "--cores", "2", "--mode", "async", "--json"]

@@ -36,8 +36,10 @@ def config(
     if schema:
         typer.echo(_schema())
     elif target is None:
-        for name in preset_names():
-            typer.echo(f"{name:20} {load_preset(name).about}")
+        names = preset_names()
+        width = max(map(len, names))
+        for name in names:
+            typer.echo(f"{name:{width}} {load_preset(name).about}")
     else:
         resolved = find_source(target, root).config(set_ or []).resolved()
         lines = _explained(resolved) if explain else [_yaml(resolved.model_dump(mode="json"))]

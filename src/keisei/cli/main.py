@@ -40,7 +40,7 @@ COMMANDS = {
     "runs": "List all runs with their state, progress and last scores.",
     "schelling": "Show what cooperating and defecting earns in a world, by the number of others who cooperate.",
     "serve": "Show all runs in a browser, live, and play against them.",
-    "simulate": "Estimate how fast a cluster is, and where more nodes stop to help.",
+    "simulate": "Estimate how fast a cluster is, and where more nodes no longer help.",
     "soak": "Kill, stop, reset and pause workers, and check every slab.",
     "tournament": "Play all players against each other, and rate them.",
     "train": "Train by self-play.",

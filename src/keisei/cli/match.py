@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ENGINE = "usi:"
 """Begins the name of a player that is the engine of another program."""
+USUAL_BYOYOMI = 1.0
 _PLAYER = "A run, RUN@UPDATE, a checkpoint, random, greedy, heuristic, search:DEPTH, or usi:COMMAND."
 _OPTION = "NAME=VALUE, an option of the engine; may be repeated."
 
@@ -62,8 +63,13 @@ def match(
     temperature: Temperature = None,
     opening_plies: OpeningPlies = None,
     time: Annotated[float, typer.Option(min=0, help="Seconds of a side for a game with an engine.")] = 0.0,
-    byoyomi: Annotated[float, typer.Option(min=0, help="Seconds of each move after that.")] = 1.0,
-    increment: Annotated[float, typer.Option(min=0, help="Seconds that a side gets with each move.")] = 0.0,
+    byoyomi: Annotated[
+        float | None,
+        typer.Option(min=0, help="Seconds of each move after that. 1 by default, without --increment."),
+    ] = None,
+    increment: Annotated[
+        float, typer.Option(min=0, help="Seconds that a side gets with each move, in place of byoyomi.")
+    ] = 0.0,
     first_option: Annotated[list[str] | None, typer.Option(help=f"{_OPTION} Of the first player.")] = None,
     second_option: Annotated[list[str] | None, typer.Option(help=f"{_OPTION} Of the second player.")] = None,
     root: Root = Path("runs"),
@@ -110,12 +116,18 @@ def _options(given: Sequence[str] | None) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _control(time: float, byoyomi: float, increment: float) -> TimeControl:
+def _control(time: float, byoyomi: float | None, increment: float) -> TimeControl:
     from keisei.interfaces.usi.clocks import TimeControl
 
+    if byoyomi and increment:
+        raise ConfigError(
+            f"--byoyomi {byoyomi:g} and --increment {increment:g}: a clock has one of them; leave out the other"
+        )
+    if byoyomi is None:
+        byoyomi = 0.0 if increment else USUAL_BYOYOMI
     if not time + byoyomi + increment:
         raise ConfigError("a game with an engine needs time: give --time, --byoyomi or --increment")
-    return TimeControl(time, 0.0 if increment else byoyomi, increment)
+    return TimeControl(time, byoyomi, increment)
 
 
 def game_of_players(texts: Sequence[str], named: str | None, root: Path) -> RunGame:

@@ -1,4 +1,4 @@
-"""``keisei simulate``: estimates how fast a cluster collects and learns, and where more nodes stop to help."""
+"""``keisei simulate``: estimates how fast a cluster collects and learns, and where more nodes no longer help."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def simulate(
     ),
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Estimate how fast a cluster is, and where more nodes stop to help.
+    """Estimate how fast a cluster is, and where more nodes no longer help.
 
     The estimate comes from a small simulation. Measure the figures of your own run with `keisei bench ray`.
     """
@@ -99,14 +99,14 @@ def _print(given: Assumptions, forecasts: Sequence[Forecast], console: Console) 
 
 
 def _table(forecasts: Sequence[Forecast]) -> Table:
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
     for heading in (
         "Nodes",
         "Workers",
         "Transitions/s",
         "Slabs/s",
         "GB/s",
-        "Workers",
+        "Playing",
         "Driver",
         "Link",
         "Learner",
@@ -116,7 +116,7 @@ def _table(forecasts: Sequence[Forecast]) -> Table:
     for each in forecasts:
         shares = (f"{each.busy[part]:.0%}" for part in ("workers", "driver", "network", "learner"))
         table.add_row(
-            str(each.nodes), f"{each.transitions_per_second:,.0f}",
+            str(each.nodes), str(each.workers), f"{each.transitions_per_second:,.0f}",
             f"{each.slabs_per_second:,.0f}", f"{each.bytes_per_second / 1e9:.2f}", *shares, each.limit,
         )  # fmt: skip
     return table

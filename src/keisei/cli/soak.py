@@ -42,10 +42,10 @@ def soak(
         float, typer.Option(min=0.01, help="Seconds between two strikes, on average.")
     ] = 0.1,
     tables: Annotated[int, typer.Option(min=1, max=512, help="Tables of games.")] = 6,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Who play them.")] = 4,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Workers that play them.")] = 4,
     game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = DEFAULT_GAME,
     games: Annotated[int, typer.Option(min=1, help="Games of each table.")] = 16,
-    backend: Annotated[SoakBackend, typer.Option(help="Where workers live.")] = SoakBackend.PROCESS,
+    backend: Annotated[SoakBackend, typer.Option(help="Where workers run.")] = SoakBackend.PROCESS,
     mode: Annotated[SoakMode, typer.Option(help="How to collect; `both` halves the time.")] = SoakMode.BOTH,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,

@@ -1,6 +1,6 @@
 """The names and meanings of all metrics. No other file spells them.
 
-The names are those of Stable-Baselines3, with ``selfplay/``, ``league/`` and ``perf/`` added.
+The names in ``rollout/``, ``train/`` and ``time/`` follow Stable-Baselines3. The other sections are Keisei's own.
 """
 
 from __future__ import annotations
@@ -88,4 +88,4 @@ def of_owner(name: str, owner: int) -> str:
 
 def is_reserved(name: str) -> bool:
     """Whether a name belongs to Keisei, so callbacks may not use it."""
-    return name in TAGS or name.startswith((EVALUATION, _OWNER))
+    return name in TAGS or name.startswith((EVALUATION, RETURN, _OWNER))

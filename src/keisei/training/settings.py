@@ -60,7 +60,8 @@ class RunSettings(Settings):
     device: str = "auto"
     """Where the learner runs: cpu, cuda, cuda:1, mps. ``auto`` takes CUDA if it is available, else the CPU."""
     mixed_precision: bool = False
-    """Learn in half precision where that is safe. Needs CUDA with bfloat16; elsewhere it has no effect."""
+    """Learn in half precision where that is safe. Needs CUDA with bfloat16; elsewhere a warning says
+    that the learner keeps full precision."""
     compile: bool = False
     """Compile the learner's network with ``torch.compile``, if that works here."""
     sync: Literal["every", "adaptive"] = "every"

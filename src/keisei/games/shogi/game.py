@@ -44,7 +44,7 @@ class ShogiOptions(Settings):
     loss: _Reward = -1.0
     """Reward of the loser."""
     draw: _Reward = 0.0
-    """Reward of both sides for a draw by repetition."""
+    """Reward of both sides for a draw: by repetition, and at ``max_plies`` where that is a draw."""
     ply_cost: _Weight = 0.0
     """Cost of every ply, for both sides."""
     material: _Weight = 0.0

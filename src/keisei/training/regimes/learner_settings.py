@@ -55,7 +55,7 @@ class SelfPlaySettings(PPOConfig):
 
 
 class PoolSettings(DQNConfig):
-    """The pool regime: the learner plays against a pool of opponents and learns by DQN from a replay."""
+    """The pool regime: the learner plays against itself or a pool of opponents, and learns by DQN from a replay."""
 
     regime: Literal["pool"] = "pool"
     """The kind of training. Each regime has its own settings."""
