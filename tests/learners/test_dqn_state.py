@@ -85,5 +85,5 @@ def test_the_state_of_another_learner_is_refused() -> None:
         linear_dqn().restore(linear().state())
     with pytest.raises(CheckpointError, match="no state of a PPO learner"):
         linear().restore(linear_dqn().state())
-    with pytest.raises(CheckpointError, match="made by another network"):
+    with pytest.raises(CheckpointError, match="the weights of another network"):
         linear_dqn().restore(linear_dqn(quantiles=3).state())

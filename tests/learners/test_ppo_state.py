@@ -100,5 +100,5 @@ def test_a_number_of_updates_that_is_none_is_refused(updates: Any) -> None:
 def test_the_state_of_another_network_is_refused() -> None:
     ppo = linear()
     other = fixed(torch.zeros(2, 9), [0.0, 0.0])
-    with pytest.raises(CheckpointError, match="made by another network"):
+    with pytest.raises(CheckpointError, match="the weights of another network"):
         ppo.restore(other.state())

@@ -135,6 +135,7 @@ def test_weights_come_and_go(agent: DQNAgent) -> None:
     assert weights_digest(other.get_weights()) != weights_digest(weights)
     other.set_weights(weights)
     assert weights_digest(other.get_weights()) == weights_digest(weights)
+    assert weights_digest(other.learner.target) == weights_digest(weights), "learning goes on from them"
     weights[next(iter(weights))].add_(1)
     assert weights_digest(other.get_weights()) != weights_digest(weights), "they are copies"
     wrong = {name: torch.zeros(3) for name in weights}
@@ -145,6 +146,14 @@ def test_weights_come_and_go(agent: DQNAgent) -> None:
     mixed: dict[str, Any] = {**weights, last: weights[last].numpy()}
     with pytest.raises(PolicyError, match=f"{last} is of type ndarray, and weights are tensors"):
         other.set_weights(mixed)
+    broken = {**weights, last: torch.full_like(weights[last], torch.nan)}
+    with pytest.raises(PolicyError, match=f"{weights[last].numel()} numbers of {last} are not finite"):
+        other.set_weights(broken)
+    whole = {**weights, last: weights[last].to(torch.int64)}
+    with pytest.raises(PolicyError, match=rf"{last} is int64\[.*\] and must be float32\["):
+        other.set_weights(whole)
+    with pytest.raises(PolicyError, match=r"0 is float32\[1\] and must be left out"):
+        other.set_weights({**weights, 0: torch.zeros(1)})  # type: ignore[dict-item]
     with pytest.raises(PolicyError, match="weights are a mapping from names to tensors"):
         other.set_weights(None)  # type: ignore[arg-type]
     assert weights_digest(other.get_weights()) == before, "nothing has changed"

@@ -102,6 +102,15 @@ def test_stopped_and_resumed_after_each_update(
     assert result.counters.transitions == undisturbed.counters.transitions
 
 
+def test_a_stop_does_not_shift_the_resets(tmp_path: Path) -> None:
+    """One update has 256 transitions, so games start over in the third and fifth update."""
+    settings = ("parallel.worker_reset_interval=400", "run.steps=1536")
+    whole = train(tmp_path / "whole", *settings)
+    result, _ = stopped_after_each_update(tmp_path / "stopped", *settings)
+    assert result.digest == whole.digest
+    assert result.digest != train(tmp_path / "without", "run.steps=1536").digest
+
+
 def test_a_stop_does_not_shift_the_evaluations(tmp_path: Path) -> None:
     settings = ("run.steps=1536", "evaluation={every: 512, games: 2, opponents: [random]}")
     result, _ = stopped_after_each_update(tmp_path, *settings)

@@ -96,7 +96,8 @@ class ParallelManager:
         """Whom each table meets; None without a league."""
         self._crew = self._parts.crew
         self._phase = _Phase.NEW
-        self._since_reset = 0
+        self.since_reset = 0
+        """Transitions since all games were last reset (``worker_reset_interval``)."""
         self._started_at = 0.0
         self._policy_lag = 0.0
 
@@ -140,15 +141,17 @@ class ParallelManager:
 
     # Start and stop.
 
-    def start_workers(self, snapshots: Sequence[TableSnapshot] = ()) -> None:
+    def start_workers(self, snapshots: Sequence[TableSnapshot] = (), since_reset: int = 0) -> None:
         """Starts all workers. Returns when every worker is ready, or raises the error of one that failed.
 
-        With ``snapshots``, each table continues exactly from its snapshot, with any number of workers.
+        With ``snapshots``, each table continues exactly from its snapshot, with any number of workers. ``since_reset``
+        is what the manager that took them had then.
         """
         if self._phase is not _Phase.NEW:
             raise ParallelError(f"start_workers was called, but the manager {self._phase.value}")
         for snapshot in snapshots:
             self._parts.restore(snapshot)
+        self.since_reset = since_reset
         if self.lineups is not None:
             self.lineups.demand_all()
         self._phase = _Phase.RUNNING
@@ -245,7 +248,7 @@ class ParallelManager:
         for number in wanted:
             self.tables[number].reset()
         if tables is None:
-            self._since_reset = 0
+            self.since_reset = 0
 
     def snapshot(self) -> list[TableSnapshot]:
         """Gives the games of all tables, for ``start_workers``.
@@ -314,14 +317,14 @@ class ParallelManager:
                 f"target_steps is at least 1, or None for a slab of each table; got {target_steps}"
             )
         self._parts.deliveries.release()
-        if self.config.worker_reset_interval and self._since_reset >= self.config.worker_reset_interval:
+        if self.config.worker_reset_interval and self.since_reset >= self.config.worker_reset_interval:
             self.reset_workers()
         self._crew.grow()
         began = time.monotonic()
         patience = self.config.timeout if timeout is None else timeout
         experiences = self._collect(target_steps, patience)
         self._policy_lag = experiences.policy_lag
-        self._since_reset += len(experiences)
+        self.since_reset += len(experiences)
         waited = time.monotonic() - began
         self.timeline.span("learner", "collect", began, waited)
         self._crew.rescale(waited)

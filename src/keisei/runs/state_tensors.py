@@ -47,21 +47,28 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Loads weights into a model. Raises ``CheckpointError`` if names or shapes differ, and then changes nothing."""
+    """Loads weights into a model. Raises ``CheckpointError`` if they are those of another one, and then changes
+    nothing."""
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise CheckpointError(
                 f"{name} is of type {type(tensor).__name__}, and weights are tensors: torch.as_tensor makes one"
             )
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    if expected != found:
-        differing = sorted({name for name, _ in expected.items() ^ found.items()})
+    if difference := weights_difference(model.state_dict(), tensors):
         raise CheckpointError(
-            f"the checkpoint was made by another network: {len(differing)} tensors differ, such as {differing[0]} "
-            f"(here {expected.get(differing[0])}, there {found.get(differing[0])}). Use the run's own configuration"
+            f"these are the weights of another network: {difference}. Use the configuration of their own run"
         )
     model.load_state_dict(dict(tensors))
+
+
+def weights_difference(wanted: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> str:
+    """Says how weights differ from those of a network in names, types and shapes; empty if they do not."""
+    here, there = _kinds(wanted), _kinds(found)
+    differing = sorted({name for name, _ in here.items() ^ there.items()}, key=str)
+    if not differing:
+        return ""
+    name, more = differing[0], f" (and {len(differing) - 1} others differ)" if len(differing) > 1 else ""
+    return f"{name} is {there.get(name, 'not there')} and must be {here.get(name, 'left out')}{more}"
 
 
 def weights_digest(weights: nn.Module | Mapping[str, Tensor]) -> str:
@@ -117,6 +124,13 @@ def load_random(states: Mapping[str, Tensor]) -> None:
     for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
         if f"cuda.{index}" in states:
             torch.cuda.set_rng_state(states[f"cuda.{index}"], index)
+
+
+def _kinds(weights: Mapping[str, Tensor]) -> dict[str, str]:
+    return {
+        name: f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+        for name, tensor in weights.items()
+    }
 
 
 def _copy(tensor: Tensor) -> Tensor:

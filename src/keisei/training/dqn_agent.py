@@ -225,8 +225,10 @@ class DQNAgent:
         return model_tensors(self.learner.network)
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Takes other weights. If they belong to another network, that is an error, and nothing changes."""
-        load_weights(self.learner.network, weights)
+        """Takes other weights, for the target network too. If they belong to another network or are not finite, that
+        is an error, and nothing changes."""
+        for network in (self.learner.network, self.learner.target):
+            load_weights(network, weights)
 
     def policy(self, temperature: float = 0.0, epsilon: float = 0.0) -> InferencePolicy:
         """Gives a policy with copies of the weights. By default it plays the action with the highest value."""

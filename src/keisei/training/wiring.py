@@ -57,7 +57,10 @@ def connect(
         state = State(checkpoint.tensors, checkpoint.documents.get("buffer"), checkpoint.pieces)
         buffer.restore(state, manager.lend_slabs)
     opponents = None if league is None else league.open(manager)
-    manager.start_workers(snapshots if league is None else league.without_gone(snapshots))
+    since_reset = (
+        int(checkpoint.counters.get("since_reset", 0)) if checkpoint is not None and snapshots else 0
+    )
+    manager.start_workers(snapshots if league is None else league.without_gone(snapshots), since_reset)
     publisher = Publisher(manager, config.run.sync if config.asynchronous else "every")
     rollout = manager.slab_transitions * len(manager.tables)
     return Parts(game.spec, manager, buffer, learner, publisher, rollout, opponents)
@@ -131,7 +134,11 @@ def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint
     ]
     return Checkpoint(
         game=parts.spec.name,
-        counters={**asdict(counters), "version": parts.manager.version},
+        counters={
+            **asdict(counters),
+            "version": parts.manager.version,
+            "since_reset": parts.manager.since_reset,
+        },
         tensors={**learner.tensors, **buffer.tensors, **league.tensors, "random": random_tensors()},
         pieces=buffer.pieces,
         blobs={f"table-{taken.table}": taken.state for taken in snapshots},

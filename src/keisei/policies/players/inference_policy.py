@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from keisei.errors import CheckpointError, PolicyError
@@ -42,7 +43,8 @@ class InferencePolicy(NeuralPolicy):
         return model_tensors(self.network)
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Takes other weights. If they belong to another network, that is an error, and nothing changes."""
+        """Takes other weights. If they belong to another network or are not finite, that is an error, and nothing
+        changes."""
         load_weights(self.network, weights)
 
 
@@ -52,6 +54,13 @@ def load_weights(network: ActorCritic, weights: Mapping[str, Tensor]) -> None:
         raise PolicyError(
             f"weights are a mapping from names to tensors, as get_weights gives it; got {type(weights).__name__}"
         )
+    for name, tensor in weights.items():
+        if isinstance(tensor, Tensor) and not bool(torch.isfinite(tensor).all()):
+            broken = int((~torch.isfinite(tensor)).sum())
+            raise PolicyError(
+                f"{broken} of the {tensor.numel()} numbers of {name} are not finite; take weights from before they "
+                f"diverged"
+            )
     try:
         load_model(network, weights)
     except CheckpointError as error:

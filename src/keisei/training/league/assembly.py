@@ -21,6 +21,7 @@ from keisei.policies.seating import PolicyConfig
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.directory import RunDirectory
 from keisei.runs.snapshots import SnapshotStore
+from keisei.runs.state_tensors import weights_difference
 from keisei.training.league.fixed_members import as_policy, has_values, is_player
 from keisei.training.league.opponents import TENSORS, OpponentManager
 from keisei.training.league.roster import Member, Roster
@@ -219,18 +220,5 @@ def _demand_same(member: Member, document: Any) -> None:
 def _demand_network(member: Member, weights: Mapping[str, Tensor], spec: GameSpec) -> None:
     """Refuses weights of another network."""
     assert member.model is not None
-    wanted, there = _shapes(build_network(member.model, spec, seed=None).state_dict()), _shapes(weights)
-    differing = sorted({name for name, _ in wanted.items() ^ there.items()})
-    if differing:
-        name = differing[0]
-        raise CheckpointError(
-            f"its file holds the weights of another network: {name} is {there.get(name, 'not there')} and must be "
-            f"{wanted.get(name, 'left out')}"
-        )
-
-
-def _shapes(weights: Mapping[str, Tensor]) -> dict[str, str]:
-    return {
-        name: f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
-        for name, tensor in weights.items()
-    }
+    if difference := weights_difference(build_network(member.model, spec, seed=None).state_dict(), weights):
+        raise CheckpointError(f"its file holds the weights of another network: {difference}")
