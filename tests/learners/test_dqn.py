@@ -114,7 +114,8 @@ def test_the_target_network_follows(tau: float, interval: int) -> None:
 def test_a_loss_that_is_no_number_ends_training_and_changes_nothing() -> None:
     learner = linear_dqn()
     sample = some_sample(12)
-    sample.rewards[3] = np.nan
+    with torch.no_grad():
+        learner.network.body.value[0] = torch.nan
     digest = weights_digest(learner.network)
     replay = PlainReplay(sample)
     replay.sample = lambda *key: sample  # type: ignore[method-assign]
@@ -123,6 +124,15 @@ def test_a_loss_that_is_no_number_ends_training_and_changes_nothing() -> None:
     ):
         learner.learn(replay, 0.0)
     assert (learner.steps, weights_digest(learner.network), replay.told) == (0, digest, [])
+
+
+def test_rewards_that_are_no_numbers_are_blamed_on_the_game() -> None:
+    learner, sample = linear_dqn(), some_sample(12)
+    sample.rewards[3] = np.nan
+    with pytest.raises(
+        LearningError, match="gradient step 0, since tictactoe pays rewards that are not finite"
+    ):
+        learner.step(sample)
 
 
 def test_gradients_are_clipped() -> None:

@@ -47,9 +47,13 @@ def test_all_backends_give_the_same_bits(case: str) -> None:
     assert len(set(inline)) == len(inline)
 
 
-def test_the_numbers_are_those_of_in_worker_inference_up_to_rounding() -> None:
+@pytest.mark.parametrize("outputs", ["policy", "q", "dueling"])
+def test_the_numbers_are_those_of_in_worker_inference_up_to_rounding(outputs: str) -> None:
+    """Also the values of a Q network, which depend on the legal actions."""
+
     def column(inference: str) -> torch.Tensor:
-        with manager_of("connect-four", model=NETWORK, inference=inference) as manager:
+        model = {**NETWORK, "outputs": outputs}
+        with manager_of("tictactoe", model=model, inference=inference) as manager:
             return torch.from_numpy(manager.collect_experiences().column("value"))
 
     torch.testing.assert_close(column("central"), column("worker"), atol=1e-5, rtol=1e-4)
@@ -162,9 +166,9 @@ def test_a_forward_pass_has_the_rows_of_one_table() -> None:
     inference, rows = inference_of(manager), set()
     forward = inference._forward
 
-    def counted(observations: Any) -> Any:
+    def counted(observations: Any, legal: Any) -> Any:
         rows.add(len(observations))
-        return forward(observations)
+        return forward(observations, legal)
 
     inference._forward = counted  # type: ignore[method-assign]
     digests(manager, 2)

@@ -124,7 +124,7 @@ class DQN:
         with single_threaded():  # the bits of the gradients' norm also depend on threads
             results = self._shards.map(gradients, split(sample, self._parts))
             losses, q_means, errors, found = zip(*results, strict=True)
-            self._demand_finite(sum(losses), sample)
+            self.demand_finite(sum(losses), sample)
             descend(self.optimizer, self._parameters, added(found), self.config.max_grad_norm)
             self.steps += 1
             if self.steps % self.config.target_interval == 0:
@@ -203,11 +203,17 @@ class DQN:
         for kept, current in zip(self.target.buffers(), self.network.buffers(), strict=True):
             kept.copy_(current)
 
-    def _demand_finite(self, loss: float, sample: ReplaySample) -> None:
-        """Blames the game first: its observations."""
+    def demand_finite(self, loss: float, sample: ReplaySample) -> None:
+        """Raises an error if the loss is not finite. Blames the game first: its observations, then its rewards."""
         if math.isfinite(loss):
             return
-        blame_observations(self._game.spec, self._game.unpack(sample.packed)[0])
+        for packed in (sample.packed, sample.next_packed[sample.discounts != 0]):
+            blame_observations(self._game.spec, self._game.unpack(packed)[0])
+        if not np.isfinite(sample.rewards).all():
+            raise LearningError(
+                f"the loss is {loss} in gradient step {self.steps}, since {self._game.spec.name} pays rewards that are "
+                f"not finite: mend what play() returns; check_game finds such steps"
+            )
         raise LearningError(
             f"the loss is {loss} in gradient step {self.steps}: training has diverged. Go back to a checkpoint and "
             f"lower learner.learning_rate"

@@ -230,13 +230,13 @@ class PPO:
         with single_threaded():  # the bits of the gradients' norm also depend on threads
             results = self._shards.map(gradients, split(batch, self._parts))
             losses = sum_of([losses for losses, _ in results])
-            self._demand_finite(float(losses.total(self.config, weight)), batch)
+            self.demand_finite(float(losses.total(self.config, weight)), batch)
             found = added([of_part for _, of_part in results])
             descend(self.optimizer, self._parameters, found, self.config.max_grad_norm)
         return losses
 
-    def _demand_finite(self, loss: float, batch: Minibatch) -> None:
-        """Blames the game first: its observations, then its rewards."""
+    def demand_finite(self, loss: float, batch: Minibatch) -> None:
+        """Raises an error if the loss is not finite. Blames the game first: its observations, then its rewards."""
         if math.isfinite(loss):
             return
         blame_observations(self._game.spec, self._game.unpack(batch.packed)[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +14,9 @@ from keisei.experience.replayed import ReplaySample, ReplayView
 from keisei.games.contract import BoolArray, FloatArray, Game, IntArray
 from keisei.learners.agent_units import failure_of
 from keisei.learners.dqn import DQN, Step
-from keisei.learners.stacked_unit import StackedUnit, empty_rows, every_action
+from keisei.learners.stacked_unit import StackedUnit, empty_rows
 from keisei.machine.torch_threads import single_threaded
+from keisei.policies.gather_network import every_action
 from keisei.policies.q_network import QNetwork
 from keisei.policies.sampling import as_tensor
 from keisei.policies.stacked_network import share_memory
@@ -76,11 +76,9 @@ class StackedDQN(StackedUnit[DQN]):
             moving = []
             for place, agent in enumerate(self.agents):
                 loss = float(found.losses[place])
-                if agent in samples and math.isfinite(loss):
+                if agent in samples and self._is_finite(agent, loss, samples[agent], failures):
                     moving.append(place)
                     steps[agent].append(Step(loss, float(found.q_means[place]), found.errors[place]))
-                elif agent in samples:
-                    failures[agent] = self._blamed(agent, loss, samples[agent].packed)
             rate = self._config.learning_rate_at(progress)
             self._adam.step(found.gradients, moving, rate, self._config.max_grad_norm)
             for place in moving:

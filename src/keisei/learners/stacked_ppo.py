@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -15,8 +14,9 @@ from keisei.games.contract import Array, BoolArray, Game, IntArray
 from keisei.learners.agent_units import failure_of
 from keisei.learners.mirroring import Mirroring
 from keisei.learners.ppo import PPO, Losses, PPOConfig
-from keisei.learners.stacked_unit import StackedUnit, empty_rows, every_action
+from keisei.learners.stacked_unit import StackedUnit, empty_rows
 from keisei.machine.torch_threads import single_threaded
+from keisei.policies.gather_network import every_action
 from keisei.policies.networks import ActorCritic
 
 __all__ = ["StackedPPO"]
@@ -88,11 +88,9 @@ class StackedPPO(StackedUnit[PPO]):
             moving = []
             for place, agent in enumerate(self.agents):
                 total = float(totals[place])
-                if agent in batches and math.isfinite(total):
+                if agent in batches and self._is_finite(agent, total, batches[agent], failures):
                     moving.append(place)
                     steps[agent].append(losses.of(place))
-                elif agent in batches:
-                    failures[agent] = self._blamed(agent, total, batches[agent].packed)
             self._adam.step(gradients, moving, config.learning_rate_at(progress), config.max_grad_norm)
 
 

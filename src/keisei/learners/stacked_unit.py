@@ -16,17 +16,15 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from keisei.errors import LearningError
-from keisei.games.contract import BoolArray, ByteArray, Game, IntArray
+from keisei.games.contract import ByteArray, Game, IntArray
 from keisei.learners.agent_units import Alone, Outcome, failure_of, one_by_one
 from keisei.learners.dqn import DQN
 from keisei.learners.ppo import PPO
 from keisei.learners.stacked_adam import StackedAdam
-from keisei.policies.finite import blame_observations
 from keisei.policies.networks import ActorCritic
 from keisei.policies.stacked_network import share_memory
 
-__all__ = ["StackedUnit", "empty_rows", "every_action"]
+__all__ = ["StackedUnit", "empty_rows"]
 
 logger = logging.getLogger(__name__)
 OneLearner = TypeVar("OneLearner", DQN, PPO)
@@ -77,25 +75,13 @@ class StackedUnit(ABC, Generic[OneLearner]):
     def _learner(self, agent: int) -> OneLearner:
         return self.learners[self.agents.index(agent)]
 
-    def _blamed(self, agent: int, loss: float, packed: ByteArray) -> str:
-        """Says why the loss of an agent is not finite. Blames the game first: its observations."""
+    def _is_finite(self, agent: int, loss: float, rows: Any, failures: dict[int, str]) -> bool:
+        """Tells whether the loss of an agent is finite. If not, the agent's learner says why."""
         try:
-            blame_observations(self._game.spec, self._game.unpack(packed)[0])
+            self._learner(agent).demand_finite(loss, rows)
         except Exception as error:
-            return failure_of(agent, error)
-        return failure_of(
-            agent,
-            LearningError(
-                f"the loss is {loss}: training has diverged. Go back to a checkpoint and lower the agent's learning "
-                f"rate"
-            ),
-        )
-
-
-def every_action(legal: BoolArray) -> IntArray:
-    """[n, num_actions]: lists every action that is legal, and -1 for the others. A list as long as the most legal
-    actions of any row would let agents change each other's rounding."""
-    return np.where(legal, np.arange(legal.shape[1], dtype=np.int32), np.int32(-1))
+            failures[agent] = failure_of(agent, error)
+        return agent not in failures
 
 
 def empty_rows(game: Game, count: int) -> tuple[ByteArray, IntArray]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from keisei.errors import PolicyError
 from keisei.experience.slab import Slab
-from keisei.games.contract import Array, ByteArray, FloatArray, Game
+from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, Game
 from keisei.games.randomness import Stream, keyed_uniform, keyed_word
 from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.arena import Arena
@@ -25,6 +25,7 @@ from keisei.parallel.messages import Question
 from keisei.parallel.plan import WorkerPlan
 from keisei.policies.behaviour import PlaySettings
 from keisei.policies.finite import blame_observations
+from keisei.policies.gather_network import every_action
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import sample
 
@@ -110,7 +111,7 @@ class CentralInference:
         """Runs one forward pass. Places without a question keep their last input."""
         for asked in batch:
             self._read(asked)
-        logits, values = self._forward(self._observations)
+        logits, values = self._forward(self._observations, self._legal)
         for asked in batch:
             question = asked.question
             place = self._place(question.table)
@@ -141,19 +142,24 @@ class CentralInference:
     def _values(self, packed: ByteArray) -> FloatArray:
         """Evaluates positions in batches of one shape, so that the results do not depend on their number."""
         observations = np.zeros((self._slots, *self._game.spec.observation.shape), self._observations.dtype)
+        legal = np.ones((self._slots, self._game.spec.num_actions), np.bool_)
         values = np.zeros(len(packed), np.float32)
         for start in range(0, len(packed), self._slots):
             part = packed[start : start + self._slots]
-            observations[: len(part)] = self._game.unpack(part)[0]
-            values[start : start + len(part)] = self._forward(observations)[1][: len(part)]
+            observations[: len(part)], legal[: len(part)] = self._game.unpack(part)
+            values[start : start + len(part)] = self._forward(observations, legal)[1][: len(part)]
             if not np.isfinite(values).all():
                 blame_observations(self._game.spec, observations)
         return values
 
-    def _forward(self, observations: Array) -> tuple[Tensor, FloatArray]:
+    def _forward(self, observations: Array, legal: BoolArray) -> tuple[Tensor, FloatArray]:
+        """Gives the logits of all actions, and values. The values of a Q network depend on the legal actions."""
+        seen = torch.from_numpy(observations).to(self._device)
+        is_q = self._network.meaning == "q"
+        listed = torch.from_numpy(every_action(legal)).to(self._device) if is_q else None
         # One thread, as in a worker: the sums are then the same on any number of cores.
         with single_threaded():
-            logits, values = self._network(torch.from_numpy(observations).to(self._device))
+            logits, values = self._network(seen, listed)
         return logits.float().cpu(), values.float().cpu().numpy()
 
     @property

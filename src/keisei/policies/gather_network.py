@@ -23,7 +23,7 @@ from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, chosen_logits
 from keisei.policies.sampling import legal_counts
 
-__all__ = ["GatherNet", "legal_actions"]
+__all__ = ["GatherNet", "every_action", "legal_actions"]
 
 
 class GatherNet(ActorCritic):
@@ -60,6 +60,12 @@ def legal_actions(legal: BoolArray) -> IntArray:
     actions: IntArray = np.empty((len(legal), int(legal_counts(legal).max(initial=0))), np.int32)
     core.list_actions(np.ascontiguousarray(legal), actions)
     return actions
+
+
+def every_action(legal: BoolArray) -> IntArray:
+    """[n, num_actions]: every action that is legal, and -1 for the others. A list as long as the most legal actions
+    of any row would let rows change each other's rounding."""
+    return np.where(legal, np.arange(legal.shape[1], dtype=np.int32), np.int32(-1))
 
 
 class _GatheredLinear(nn.Module):
