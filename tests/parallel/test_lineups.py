@@ -14,7 +14,7 @@ from games_for_tests import BACKENDS, RELAY, manager_of, nudge, pids_of
 from keisei.errors import ParallelError, SavedStateError
 from keisei.parallel import ParallelManager, TableSnapshot
 from keisei.parallel.plan import LeaguePlan
-from keisei.parallel.worker.members import MAGIC, split_members, with_members, without_members
+from keisei.parallel.worker.members import MAGIC, split_members, with_members, with_members_of
 from keisei.policies.networks import build_network
 from keisei.policies.seating import LEARNER, Lineup, PolicyConfig, learner_seat
 
@@ -230,6 +230,21 @@ def test_a_member_that_is_not_there_cannot_be_seated() -> None:
             manager.lineups.seat(0, Lineup(102, 0.5))
 
 
+def test_a_reset_frees_the_members_of_the_games_before_it() -> None:
+    """As in a resumed run, since a snapshot does not hold these games either."""
+    with league_of(backend="inline", game="shogi") as manager:
+        assert manager.lineups is not None
+        shelve(manager, FIRST)
+        shelve(manager, FIRST + 1)
+        seat_all(manager, FIRST, share=1.0)
+        manager.collect_experiences()
+        seat_all(manager, LEARNER)
+        assert manager.lineups.seated() == {FIRST, FIRST + 1}
+        manager.reset_workers()
+        assert [taken.state for taken in manager.snapshot()] == [b"", b"", b""]
+        assert manager.lineups.seated() == set()
+
+
 def test_saved_games_against_a_member_that_is_not_there_are_refused_before_workers_start() -> None:
     with league_of(backend="inline", game="shogi") as manager:
         shelve(manager, FIRST)
@@ -243,10 +258,7 @@ def test_saved_games_against_a_member_that_is_not_there_are_refused_before_worke
     ):
         resumed.start_workers(snapshots)
     resumed.stop_workers()
-    left_out = [
-        TableSnapshot(s.table, s.epoch, s.sequence, without_members(s.state, {FIRST, FIRST + 1}))
-        for s in snapshots
-    ]
+    left_out = [TableSnapshot(s.table, s.epoch, s.sequence, with_members_of(s.state, ())) for s in snapshots]
     going_on = league_of(backend="inline", game="shogi")
     going_on.start_workers(left_out)
     with going_on:
@@ -308,8 +320,9 @@ def test_saved_games_name_their_members() -> None:
     assert found is not None
     assert (found.tolist(), games) == (members.tolist(), b"games")
     assert split_members(b"games") == (None, b"games")
-    assert without_members(b"games", {105}) == b"games"
-    left, _ = split_members(without_members(state, {105}))
+    assert with_members_of(b"games", {105}) == b"games"
+    assert with_members_of(state, {32767, 105}) == state
+    left, _ = split_members(with_members_of(state, {32767}))
     assert left is not None
     assert left.tolist() == [0, 0, 32767]
     for cut in (state[:10], state[:14], MAGIC):

@@ -103,6 +103,16 @@ def test_snapshots_play_as_the_learner_did_or_as_the_settings_say() -> None:
             assert shelf.settings_at(shelf.place_of(100)) == expected
 
 
+def test_where_epsilon_is_spread_over_games_snapshots_have_its_mean() -> None:
+    with League() as league:
+        assert league.manager.model is not None
+        behaviour = Behaviour(league.manager.model, 0.0, 0.4, spread=7.0)
+        league.opponents.prepare(league.counters, 0.0, lambda: behaviour)
+        shelf = league.opponents.lineups.shelf
+        expected = sum(0.4 ** (1 + 7 * game / 7) for game in range(8)) / 8
+        assert shelf.settings_at(shelf.place_of(100)) == pytest.approx((0.0, expected))
+
+
 def test_by_win_rate_a_snapshot_joins_when_the_learner_scores_enough() -> None:
     settings: dict[str, Any] = {"add_when": "win_rate", "win_rate_threshold": 0.7, "save_steps": 1}
     with League(members=["random"], **settings) as league:
@@ -330,6 +340,33 @@ def test_the_summary_names_the_worst_and_counts_the_forgotten(monkeypatch: pytes
         _, summary = league.update()
         assert (summary.worst, summary.forgotten, summary.members) == ("greedy", 1, len(league.names))
         assert summary.worst_score == pytest.approx(0.1, abs=0.05)
+
+
+def test_members_that_left_the_shelf_need_not_be_stored() -> None:
+    """Nobody could write the members to the disk so far."""
+    with League(window=3, milestones=0) as league:
+        left = set()
+        for _ in range(12):
+            league.update()
+            unsaved = {member.number for member, _ in league.opponents.unsaved()}
+            left |= {member.number for member in league.members} - unsaved
+            assert {member.number for member in league.opponents.roster.pool} <= unsaved
+        assert left, "some were still known"
+
+
+def test_games_of_slabs_that_wait_are_counted_when_their_member_has_left() -> None:
+    parallel = {"mode": "async", "queue_maxsize": 4}
+    with League(parallel=parallel, window=1, milestones=0, latest_ratio=0.0) as league:
+        played = counted = 0
+        for number in range(60):
+            league.counters = Counters(number, number * TABLES * SLAB)
+            league.prepare()
+            experiences = league.manager.collect_experiences(SLAB)
+            counted += league.opponents.take(experiences).games
+            for item in experiences:
+                done = item.slab.terminated | item.slab.truncated
+                played += int((item.slab.opponent[done] >= 100).sum())
+        assert counted == played > 100
 
 
 def test_the_state_is_the_same_whenever_it_is_taken() -> None:

@@ -217,6 +217,8 @@ def test_where_members_cannot_be_written_checkpoints_hold_them(
     told = [message for level, message in recorder.notes if level == "warning"]
     assert told == ["a member of the league is not on the disk yet: the disk is full"]
     assert not SnapshotStore(run.league).numbers()
+    with RunDatabase(run.database, read_only=True) as database:
+        assert max(row.update for row in database.league_members()) == 3, "the standings are kept meanwhile"
     assert train(tmp_path, *LEAGUE).digest == undisturbed.digest
     assert SnapshotStore(run.league).numbers(), "now they can be written"
 

@@ -129,6 +129,10 @@ SEATED = "{seating: {opening_plies: 2}}"
             "opponents play in all games, and the league",
         ),
         (
+            f"parallel.seating.opponents=[{', '.join(10 * ['{policy: random, share: 0.1}'])}]",
+            "opponents play in all games, and the league",
+        ),
+        (
             "league.curriculum=[{until: 0.2}, {until: 0.5, members: []}]",
             "curriculum.1.members = []: nobody may be drawn until 0.5; name members, or let the learner play against "
             "itself with latest_ratio: 1",

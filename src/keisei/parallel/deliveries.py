@@ -70,6 +70,14 @@ class Deliveries:
         held = [*self._arrived, *self._lent]
         return Counter(item.record.table for item in held if item.record.slab >= 0)
 
+    def opponents(self) -> set[int]:
+        """Gives whom the learner met in games that ended in the slabs that have arrived."""
+        return {
+            number
+            for item in self._arrived
+            for number in item.slab.opponent[item.slab.terminated | item.slab.truncated].tolist()
+        }
+
     def episodes_of(self, table: int) -> int:
         """Gives how many games a table has finished in the slabs that have arrived."""
         return sum(

@@ -72,8 +72,8 @@ class Lineups:
 
     def _named_by(self, table: Table) -> set[int]:
         named = {table.lineup.member, *(order.lineup.member for order in table.orders)}
-        if table.saved is not None:
-            head = table.saved.state or self._arena.read_state(table.saved.slot, head_bytes(table.games))
+        if (saved := table.continued) is not None:
+            head = saved.state or self._arena.read_state(saved.slot, head_bytes(table.games))
             members, _ = split_members(head)
             named |= set() if members is None else set(members.tolist())
         return named

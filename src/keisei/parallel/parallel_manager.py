@@ -286,6 +286,10 @@ class ParallelManager:
             last_error=errors[-1] if errors else "",
         )
 
+    def waiting_opponents(self) -> set[int]:
+        """Gives whom the learner met in games of slabs that have arrived and were not handed out yet."""
+        return self._parts.deliveries.opponents()
+
     @property
     def slab_transitions(self) -> int:
         """How many transitions a whole slab holds."""

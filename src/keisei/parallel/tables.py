@@ -86,6 +86,16 @@ class Table:
         return self.number * self.games
 
     @property
+    def _next_epoch(self) -> int:
+        """The epoch of the slab that is played next."""
+        return self.orders[0].epoch if self.orders else self.epoch
+
+    @property
+    def continued(self) -> SavedGames | None:
+        """The saved games that the next slab continues; None if new games begin."""
+        return self.saved if self.saved is not None and self.saved.epoch == self._next_epoch else None
+
+    @property
     def waits(self) -> bool:
         """True if it has an order that was not given to a worker."""
         return len(self.orders) > self.dealt
@@ -198,13 +208,10 @@ class Table:
     def snapshot(self, arena: Arena) -> TableSnapshot:
         """Gives the games after the last slab that was handed in. Later states use other slots, so a worker that
         plays on does not change this one."""
-        following = self.orders[0] if self.orders else None
-        epoch = self.epoch if following is None else following.epoch
-        sequence = self.next_sequence if following is None else following.sequence
-        state = b""
-        if self.saved is not None and self.saved.epoch == epoch:
-            state = self.saved.state or arena.read_state(self.saved.slot)
-        return TableSnapshot(self.number, epoch, sequence, state)
+        sequence = self.orders[0].sequence if self.orders else self.next_sequence
+        saved = self.continued
+        state = b"" if saved is None else saved.state or arena.read_state(saved.slot)
+        return TableSnapshot(self.number, self._next_epoch, sequence, state)
 
     def restore(self, snapshot: TableSnapshot, arena: Arena, stock: Stock) -> None:
         """Restores a snapshot. Call it before anything is ordered."""

@@ -92,6 +92,11 @@ class Seating(Settings):
             raise ValueError(f"the shares of all opponents together must be at most 1; they are {total:g}")
         return self
 
+    @property
+    def fills_all_games(self) -> bool:
+        """Whether its opponents play in all games, so that nobody else meets the learner."""
+        return sum(opponent.share for opponent in self.opponents) >= 1 - _ROUNDING
+
     def assign(
         self, rows: Rows, seed: int, first_game: int, seats: int, members: Assignment | None = None
     ) -> Assignment:

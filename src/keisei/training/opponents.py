@@ -56,7 +56,7 @@ def _meets_nobody(config: TrainConfig) -> Iterator[str]:
             f"all {parallel.table_count} tables have a seating of their own (parallel.table_overrides), and such a "
             f"table does not meet the league; leave a table without one, or play without a league: league=null"
         )
-    if sum(opponent.share for opponent in parallel.seating.opponents) >= 1:
+    if parallel.seating.fills_all_games:
         yield (
             "parallel.seating.opponents play in all games, and the league divides the rest; lower their shares, or "
             "play without a league: league=null"

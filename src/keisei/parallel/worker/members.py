@@ -53,12 +53,12 @@ def split_members(state: bytes) -> tuple[Assignment | None, bytes]:
     return np.frombuffer(state[_HEAD.size : end], "<i2").astype(np.int16), state[end:]
 
 
-def without_members(state: bytes, gone: Collection[int]) -> bytes:
-    """Gives a saved state in which the learner plays on itself where these members did."""
+def with_members_of(state: bytes, known: Collection[int]) -> bytes:
+    """Gives a saved state in which the learner plays on itself where any but the known members did."""
     members, games = split_members(state)
-    if members is None or not gone:
+    if members is None:
         return state
-    return with_members(games, np.where(np.isin(members, list(gone)), np.int16(LEARNER), members))
+    return with_members(games, np.where(np.isin(members, list(known)), members, np.int16(LEARNER)))
 
 
 def head_bytes(games: int) -> int:

@@ -15,7 +15,7 @@ from keisei.games.contract import GameSpec
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.plan import LeaguePlan
 from keisei.parallel.tables import TableSnapshot
-from keisei.parallel.worker.members import without_members
+from keisei.parallel.worker.members import with_members_of
 from keisei.policies.networks import build_network
 from keisei.policies.seating import PolicyConfig
 from keisei.runs.checkpoint import Checkpoint
@@ -47,8 +47,6 @@ class Assembly:
     """Weights by the number of the member."""
     document: Mapping[str, Any] | None
     """The league in the checkpoint; None if it has none."""
-    gone: frozenset[int] = frozenset()
-    """Members of the checkpoint whose weights somebody has removed."""
 
     def open(self, manager: ParallelManager) -> OpponentManager:
         """Puts all weights on the shelf of a manager that was made with the plan."""
@@ -66,7 +64,9 @@ class Assembly:
 
     def without_gone(self, snapshots: Sequence[TableSnapshot]) -> list[TableSnapshot]:
         """Gives the saved games. Where they are against a member that is gone, the learner plays on against itself."""
-        return [replace(taken, state=without_members(taken.state, self.gone)) for taken in snapshots]
+        return [
+            replace(taken, state=with_members_of(taken.state, self.roster.members)) for taken in snapshots
+        ]
 
 
 def assemble(
@@ -89,7 +89,7 @@ def assemble(
         loading.store.remove_leftovers()
     loading.take_in_fixed_members()
     plan = _plan(settings, loading.roster, tables)
-    return Assembly(settings, loading.roster, plan, loading.weights, document, frozenset(loading.gone))
+    return Assembly(settings, loading.roster, plan, loading.weights, document)
 
 
 def _plan(settings: LeagueSettings, roster: Roster, tables: int) -> LeaguePlan:
@@ -113,7 +113,6 @@ class _Loading:
     checkpoint: Checkpoint | None
     run: RunDirectory | None
     weights: dict[int, Mapping[str, Tensor]] = field(default_factory=dict)
-    gone: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.roster = Roster(self.settings.window, self.settings.milestones)
@@ -183,8 +182,7 @@ class _Loading:
             logger.warning(
                 "member %d of the league (%s) is gone, and is left out", member.number, member.name
             )
-            self.gone.add(member.number)
-        return member.number not in self.gone
+        return member.number in self.weights
 
     def _stored(self, store: SnapshotStore, member: Member) -> Mapping[str, Tensor]:
         path = store.path_of(member.number)

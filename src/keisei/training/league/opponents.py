@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from keisei.errors import CheckpointError
@@ -20,7 +21,7 @@ from keisei.experience.collected import Experiences
 from keisei.parallel.lineups import Lineups
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.tables import Table
-from keisei.policies.behaviour import Behaviour
+from keisei.policies.behaviour import Behaviour, epsilon_of_games
 from keisei.policies.seating import LAST_MEMBER, LEARNER, Lineup, PolicyConfig
 from keisei.runs.checkpoint import State, checkpoint_name
 from keisei.runs.league import ENOUGH_GAMES
@@ -79,10 +80,10 @@ class OpponentManager:
             self.lineups.seat(table.number, Lineup(drawn.member, share))
 
     def _forget_who_left(self) -> None:
-        """Forgets members that are not drawn any more, once no game meets them. It happens before each collection,
-        however often the run is saved."""
+        """Forgets members that are not drawn any more, once no game meets them and all their games are counted. It
+        happens before each collection, however often the run is saved."""
         if len(self.roster.pool) < len(self.roster.members):
-            self.roster.keep(self.lineups.seated())
+            self.roster.keep(self.lineups.seated() | self._manager.waiting_opponents())
 
     def _snapshot_is_due(self, transitions: int) -> bool:
         if not self.roster.taken:
@@ -128,8 +129,13 @@ class OpponentManager:
         return PolicyConfig(
             policy=checkpoint_name(update),
             temperature=behaviour.temperature if given.temperature is None else given.temperature,
-            epsilon=behaviour.epsilon if given.epsilon is None else given.epsilon,
+            epsilon=self._mean_epsilon(behaviour) if given.epsilon is None else given.epsilon,
         )
+
+    def _mean_epsilon(self, behaviour: Behaviour) -> float:
+        """Gives the epsilon of the learner, as the mean of all games if it is spread over them."""
+        games = sum(table.games for table in self._manager.tables)
+        return float(np.mean(epsilon_of_games(behaviour.epsilon, behaviour.spread, np.arange(games), games)))
 
     def _draw(self, table: Table, phase: CurriculumPhase, ended: int) -> TableDraw:
         """Gives the last draw of a table, or a new one if its time is over: after ``swap_steps`` of its own
@@ -220,7 +226,8 @@ class OpponentManager:
                 self.lineups.seat(table, Lineup(last.member))
 
     def unsaved(self) -> Iterator[tuple[Member, dict[str, Tensor]]]:
-        """Yields the members whose weights are not on the disk, with their weights."""
+        """Yields the members whose weights are not on the disk, with their weights. Who has left the shelf is not
+        needed any more."""
         for member in self.roster.members.values():
-            if member.model is not None and not member.is_stored:
+            if member.number in self.lineups.shelf.members and not member.is_stored:
                 yield member, self.lineups.shelf.weights_of(member.number)

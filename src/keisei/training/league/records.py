@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from torch import Tensor
 
@@ -38,35 +39,34 @@ class LeagueRecords:
     ) -> None:
         self._league, self._store, self._archive = league, store, archive
         self._database, self._game, self._tell = database, game, tell
-        self._problem = ""
+        self._problems: set[str] = set()
 
     def write(self, update: int) -> None:
         """Writes new members to the disk, removes those that nobody needs any more, and writes all standings."""
-        self._problem = self._store_members() or self._write_rows(update)
-
-    def _store_members(self) -> str:
-        """Gives the problem if a member cannot be written. Checkpoints then hold its weights, and it is tried
-        again."""
-        try:
-            for member, weights in self._league.unsaved():
-                self._store.save(member.number, self._checkpoint(member, weights))
-                member.is_stored = True
+        with self._told("a member of the league is not on the disk yet"):
+            self._store_members()
+        with self._told("members that nobody needs any more are still on the disk"):
             self._store.prune(self._league.roster.members, self._archive.paths())
-        except (CheckpointWriteError, OSError) as error:
-            return self._told(f"a member of the league is not on the disk yet: {error}")
-        return ""
-
-    def _write_rows(self, update: int) -> str:
-        try:
+        with self._told("the standings of the league are not kept"):
             self._database.add_league(self._member_rows(update), self._result_rows(update))
-        except RunDatabaseError as error:
-            return self._told(f"the standings of the league are not kept: {error}")
-        return ""
 
-    def _told(self, problem: str) -> str:
-        if not self._problem:  # once, until it is over
-            self._tell(problem, "warning")
-        return problem
+    def _store_members(self) -> None:
+        """If a member cannot be written, checkpoints hold its weights, and it is tried again."""
+        for member, weights in self._league.unsaved():
+            self._store.save(member.number, self._checkpoint(member, weights))
+            member.is_stored = True
+
+    @contextmanager
+    def _told(self, problem: str) -> Iterator[None]:
+        """Tells a problem with the disk once, until it is over. Training continues."""
+        try:
+            yield
+        except (CheckpointWriteError, RunDatabaseError, OSError) as error:
+            if problem not in self._problems:
+                self._tell(f"{problem}: {error}", "warning")
+            self._problems.add(problem)
+        else:
+            self._problems.discard(problem)
 
     def _checkpoint(self, member: Member, weights: Mapping[str, Tensor]) -> Checkpoint:
         return Checkpoint(

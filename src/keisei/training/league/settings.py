@@ -79,8 +79,8 @@ class LeagueSettings(Settings):
     """Transitions of a table after which it draws another member. It also draws when a snapshot joins and when a phase
     of the curriculum ends. Games in play keep theirs."""
     sampling: Sampling = "uniform"
-    """How members are drawn: each alike, the latest snapshot, or by the score against them (prioritised fictitious
-    self-play)."""
+    """How members are drawn: each alike, the latest of the snapshots and each fixed member alike, or by the score
+    against them (prioritised fictitious self-play)."""
     weighting: Weighting = "variance"
     """What pfsp prefers, for a score p against a member: equals, p(1-p); strong ones, (1-p)²; or linear, 1-p."""
     members: tuple[MemberSettings, ...] = ()
@@ -90,7 +90,8 @@ class LeagueSettings(Settings):
     temperature: Annotated[float, Field(ge=0)] | None = None
     """The temperature of snapshots; null takes the one that the learner had."""
     epsilon: Annotated[float, Field(ge=0, le=1)] | None = None
-    """The share of random decisions of snapshots; null takes the one that the learner had."""
+    """The share of random decisions of snapshots; null takes the one that the learner had, the mean of all games if it
+    was spread over them."""
     forgotten_threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
     """A member counts as forgotten if the learner once scored surely more than this against it, and now surely scores
     less."""
