@@ -157,6 +157,25 @@ def test_all_members_fit_a_phone(browser: Browser, served: Served, scheme: Any) 
 
 
 @pytest.mark.browser
+def test_an_open_page_follows_the_league(tmp_path: Path, page: Page) -> None:
+    run = make_history(tmp_path, "run")
+    with RunDatabase(run.database) as database:
+        database.add_league([RANDOM], [])
+        with serving(tmp_path) as dashboard:
+            found = card(page, dashboard)
+            rows = found.get_by_role("table", name="Members of the league").locator("tbody tr")
+            expect(rows).to_contain_text(["1,300 last 200"])
+            page.evaluate("document.querySelector('#league').dataset.kept = 'yes'")
+            update = RANDOM.update + 100
+            joined = [replace(RANDOM, update=update, wins=2000), replace(UNMET, update=update)]
+            database.add_league(joined, [])
+            database.add_metrics(update, 100 * update, {"train/loss": 0.25})
+            expect(rows).to_have_count(2)
+            expect(rows.first).to_contain_text("2,010 last 200")
+            expect(found).to_have_attribute("data-kept", "yes")  # nothing else was loaded again
+
+
+@pytest.mark.browser
 def test_a_run_without_a_league_shows_no_card(served: Served, page: Page) -> None:
     page.goto(f"{served.address}/run/alone")
     expect(page.get_by_text("Settings").first).to_be_visible()

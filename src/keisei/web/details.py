@@ -86,6 +86,12 @@ def live_of(run: RunDirectory) -> dict[str, Any] | None:
     }
 
 
+def league_of(run: RunDirectory) -> dict[str, Any] | None:
+    """Gives the league of a run; None if it has none."""
+    with RunDatabase(run.database, read_only=True) as database:
+        return _league(LeagueView.of(database))
+
+
 def _league(view: LeagueView | None) -> dict[str, Any] | None:
     """Gives the members that are in the league now, with what ``keisei league`` tells of them."""
     if view is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,11 +18,13 @@ from keisei.errors import KeiseiError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunStatus
 from keisei.web.catalogue import Catalogue, Stamp, stamp_of
-from keisei.web.details import live_of, new_points
+from keisei.web.details import league_of, live_of, new_points
 
 __all__ = ["MOST_STREAMS", "Streams", "TooManyError"]
 
 LOOK_SECONDS = 1.0
+LEAGUE_SECONDS = 10.0
+"""How often the league of a run is read. It may have thousands of results."""
 MOST_STREAMS = 100
 _BACKLOG = 8
 """Events that wait for a slow client. Older ones are dropped; the newest tell enough."""
@@ -111,16 +114,25 @@ class Streams:
     def _look_at_run(self, run: RunDirectory) -> Callable[[], bytes | None]:
         seen: tuple[Stamp, RunStatus] | None = None
         update = _newest_update(run)
+        league_at = 0.0
 
         def look() -> bytes | None:
-            nonlocal seen, update
+            nonlocal seen, update, league_at
             now = stamp_of(run), run.status()  # a trainer that was killed has changed no file
             if now == seen:
                 return None
             update, points = new_points(run, update)
             seen, status = now, now[1]
-            told = {"state": status.state.value, "detail": status.detail}
-            return _event({**told, "live": live_of(run), "points": points})
+            told = {
+                "state": status.state.value,
+                "detail": status.detail,
+                "live": live_of(run),
+                "points": points,
+            }
+            if points and time.monotonic() >= league_at:
+                league_at = time.monotonic() + LEAGUE_SECONDS
+                told["league"] = league_of(run)
+            return _event(told)
 
         return look
 

@@ -134,8 +134,9 @@ class OpponentManager:
 
     def _mean_epsilon(self, behaviour: Behaviour) -> float:
         """Gives the epsilon of the learner, as the mean of all games if it is spread over them."""
-        games = sum(table.games for table in self._manager.tables)
-        return float(np.mean(epsilon_of_games(behaviour.epsilon, behaviour.spread, np.arange(games), games)))
+        total = sum(table.games for table in self._manager.tables)
+        games = np.arange(total, dtype=np.int32)
+        return float(np.mean(epsilon_of_games(behaviour.epsilon, behaviour.spread, games, total)))
 
     def _draw(self, table: Table, phase: CurriculumPhase, ended: int) -> TableDraw:
         """Gives the last draw of a table, or a new one if its time is over: after ``swap_steps`` of its own

@@ -376,6 +376,7 @@ async function start() {
     if (unknown || fresh.some((metric) => metric.startsWith("evaluation/")) || before !== event.state) await reload().catch(() => {});
     else {
       refresh();
+      if (event.league && $("#league")) amend($("#league"), [...leagueCard(event.league).children]);
       for (const metric of fresh) charts.get(metric)?.push(charts.get(metric).title, event.points[metric]);
     }
     if (liveBoard.at >= liveBoard.frames.length) watch();
