@@ -112,6 +112,24 @@ def test_a_resumed_table_draws_as_one_that_went_on(tmp_path: Path, league: str) 
     assert whole.digest == result.digest
 
 
+def test_a_league_that_is_switched_off_and_on_uses_no_number_twice(tmp_path: Path) -> None:
+    """A player by name has no file in the folder of members."""
+
+    def rows() -> dict[int, str]:
+        with RunDatabase(run.database, read_only=True) as database:
+            return {row.number: row.name for row in database.league_members()}
+
+    train_an_update(tmp_path, *LEAGUE, "run.checkpoint_every=null")
+    more = "league.members=[{policy: random, share: 0.2}, greedy]"
+    run = train_an_update(tmp_path, *LEAGUE, more).run
+    before = rows()
+    assert before[102] == "greedy"
+    train_an_update(tmp_path, *LEAGUE, "league=null")
+    train_an_update(tmp_path, *LEAGUE)
+    after = rows()
+    assert after.items() > before.items()
+
+
 def test_what_came_after_the_checkpoint_is_taken_back(tmp_path: Path, undisturbed: TrainResult) -> None:
     """Snapshots, rows and members of the lost updates come again, and once."""
     run = train(tmp_path, *LEAGUE, callbacks=[stop_after(4)]).run

@@ -19,6 +19,7 @@ from keisei.parallel.worker.members import with_members_of
 from keisei.policies.networks import build_network
 from keisei.policies.seating import PolicyConfig
 from keisei.runs.checkpoint import Checkpoint
+from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.snapshots import SnapshotStore
 from keisei.runs.state_tensors import weights_difference
@@ -83,8 +84,8 @@ def assemble(
     loading = _Loading(settings, spec, checkpoint, run)
     if document is not None:
         loading.restore(document)
-    elif loading.store is not None:
-        loading.roster.next_number = max([loading.roster.next_number - 1, *loading.store.numbers()]) + 1
+    else:
+        loading.skip_used_numbers()
     if loading.store is not None:
         loading.store.remove_leftovers()
     loading.take_in_fixed_members()
@@ -134,6 +135,16 @@ class _Loading:
                 member.player = PolicyConfig(policy=member.name)
             if member.model is None or self._find_weights(member):
                 self.roster.members[member.number] = member
+
+    def skip_used_numbers(self) -> None:
+        """Uses no number twice, also if the run had a league before and went on without it."""
+        if self.run is None or self.store is None:
+            return
+        used = self.store.numbers()
+        if self.run.database.exists():
+            with RunDatabase(self.run.database, read_only=True) as database:
+                used |= {row.number for row in database.league_members()}
+        self.roster.next_number = max([self.roster.next_number - 1, *used]) + 1
 
     def take_in_fixed_members(self) -> None:
         """Adds the fixed members of the settings. Those of the checkpoint keep their numbers; those that the settings
