@@ -114,12 +114,13 @@ class Streams:
     def _look_at_run(self, run: RunDirectory) -> Callable[[], bytes | None]:
         seen: tuple[Stamp, RunStatus] | None = None
         update = _newest_update(run)
-        league_at = 0.0
+        league_is_due, league_at = True, 0.0
 
         def look() -> bytes | None:
-            nonlocal seen, update, league_at
+            nonlocal seen, update, league_is_due, league_at
             now = stamp_of(run), run.status()  # a trainer that was killed has changed no file
-            if now == seen:
+            is_league_read = league_is_due and time.monotonic() >= league_at
+            if now == seen and not is_league_read:
                 return None
             update, points = new_points(run, update)
             seen, status = now, now[1]
@@ -129,9 +130,11 @@ class Streams:
                 "live": live_of(run),
                 "points": points,
             }
-            if points and time.monotonic() >= league_at:
-                league_at = time.monotonic() + LEAGUE_SECONDS
-                told["league"] = league_of(run)
+            league_is_due = league_is_due or bool(points)
+            if is_league_read:
+                league_is_due, league_at = False, time.monotonic() + LEAGUE_SECONDS
+                with suppress(KeiseiError):
+                    told["league"] = league_of(run)
             return _event(told)
 
         return look
