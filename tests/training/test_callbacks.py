@@ -121,6 +121,7 @@ def test_numbers_can_be_logged_at_any_time(tmp_path: Path, when: str, updates: l
         ),
         ("evaluation/mine", 1.0, "a number of Keisei itself"),
         ("agent-0/loss", 1.0, "a number of Keisei itself"),
+        ("return/random", 1.0, "a number of Keisei itself"),
         ("mine/x", "high", "metric mine/x is 'high'; a metric is one number"),
         ("mine/x", torch.ones(2), r"metric mine/x is tensor\(\[1\., 1\.\]\); a metric is one number"),
     ],
