@@ -28,7 +28,7 @@ from keisei.learners.saved_state import checked_document
 from keisei.learners.shards import Shards, added, descend, split
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.behaviour import Behaviour
-from keisei.policies.finite import blame_observations
+from keisei.policies.finite import blame_observations, blame_rewards
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.q_network import QNetwork, best_actions
 from keisei.policies.sampling import as_tensor
@@ -209,11 +209,7 @@ class DQN:
             return
         for packed in (sample.packed, sample.next_packed[sample.discounts != 0]):
             blame_observations(self._game.spec, self._game.unpack(packed)[0])
-        if not np.isfinite(sample.rewards).all():
-            raise LearningError(
-                f"the loss is {loss} in gradient step {self.steps}, since {self._game.spec.name} pays rewards that are "
-                f"not finite: mend what play() returns; check_game finds such steps"
-            )
+        blame_rewards(self._game.spec, sample.rewards, loss, f"gradient step {self.steps}")
         raise LearningError(
             f"the loss is {loss} in gradient step {self.steps}: training has diverged. Go back to a checkpoint and "
             f"lower learner.learning_rate"

@@ -32,7 +32,7 @@ from keisei.learners.saved_state import checked_document
 from keisei.learners.shards import Shards, added, descend, split
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.behaviour import Behaviour
-from keisei.policies.finite import blame_observations
+from keisei.policies.finite import blame_observations, blame_rewards
 from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, masked_log_softmax
@@ -240,11 +240,8 @@ class PPO:
         if math.isfinite(loss):
             return
         blame_observations(self._game.spec, self._game.unpack(batch.packed)[0])
-        if np.isfinite(batch.values).all() and not np.isfinite(batch.returns).all():
-            raise LearningError(
-                f"the loss is {loss} in update {self.updates}, since {self._game.spec.name} pays rewards that are not "
-                f"finite: mend what play() returns; check_game finds such steps"
-            )
+        if np.isfinite(batch.values).all():
+            blame_rewards(self._game.spec, batch.returns, loss, f"update {self.updates}")
         raise LearningError(
             f"the loss is {loss} in update {self.updates}: training has diverged. Go back to a checkpoint and "
             f"lower learner.learning_rate"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from keisei.errors import ContractError
-from keisei.games.contract import Array, GameSpec
+from keisei.errors import ContractError, LearningError
+from keisei.games.contract import Array, FloatArray, GameSpec
 
 
 def blame_observations(spec: GameSpec, observations: Array) -> None:
@@ -21,6 +21,15 @@ def blame_observations(spec: GameSpec, observations: Array) -> None:
         f"{len(broken)} such numbers in {rows} of {len(observations)} rows. Mend observe() of the game; check_game "
         f"finds such positions"
     )
+
+
+def blame_rewards(spec: GameSpec, rewards: FloatArray, loss: float, when: str) -> None:
+    """Raises ``LearningError`` if rewards [rows], or sums of them, are not finite. ``when`` names the moment."""
+    if not np.isfinite(rewards).all():
+        raise LearningError(
+            f"the loss is {loss} in {when}, since {spec.name} pays rewards that are not finite: mend what play() "
+            f"returns; check_game finds such steps"
+        )
 
 
 def _named(place: list[int]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from keisei.errors import ActionError, ContractError, IllegalActionError
+from keisei.errors import ActionError, IllegalActionError
 from keisei.games.check.positions import check_position
-from keisei.games.check.subject import PATIENCE, View, need, need_array, need_same
+from keisei.games.check.subject import PATIENCE, View, need, need_array, need_refusal
 from keisei.games.contract import Array, Game, IntArray, Rows, Step
 
 
@@ -121,27 +121,13 @@ def check_bad_actions(game: Game) -> None:
             ("an action past the last", np.append(good[:-1], outside[1][:1])),
         ]
         for what, actions in wrong:
-            _need_refusal(game, actions, ActionError, what)
+            need_refusal(game, "step", actions, ActionError, what)
         illegal = ~game.legal()
         if illegal.any():
             # The last row that has one. This finds a batch that starts to play before it has checked all rows.
             row = int(np.flatnonzero(illegal.any(axis=1))[-1])
             bad = good.copy()
             bad[row] = np.flatnonzero(illegal[row])[0]
-            _need_refusal(game, bad, IllegalActionError, f"the illegal action {bad[row]} in row {row}")
+            what = f"the illegal action {bad[row]} in row {row}"
+            need_refusal(game, "step", bad, IllegalActionError, what)
         game.step(good)
-
-
-def _need_refusal(game: Game, actions: Array, error: type[ActionError], what: str) -> None:
-    before, state = View.of(game), game.save()
-    try:
-        game.step(actions)
-    except error:
-        pass
-    except Exception as other:
-        raise ContractError(f"step must raise {error.__name__} for {what}, got {other!r}") from other
-    else:
-        raise ContractError(f"step must refuse {what} with {error.__name__}")
-    promise = f"the games must be as they were after step refused {what}"
-    need_same(View.of(game), before, promise)
-    need(game.save() == state, f"{promise}, but save() differs")

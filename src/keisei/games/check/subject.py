@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keisei.errors import ContractError
+from keisei.errors import ContractError, KeiseiError
 from keisei.games.contract import Array, BoolArray, FinalRows, Game, IntArray, Step
 from keisei.games.registry import GameSource, make_game
 
@@ -86,3 +86,19 @@ def need_same(one: object, other: object, promise: str) -> None:
             need_same(mine, yours, promise)
         elif mine.shape != yours.shape or mine.dtype != yours.dtype or mine.tobytes() != yours.tobytes():
             raise ContractError(f"{promise}, but {field.name} differs")
+
+
+def need_refusal(game: Game, method: str, given: object, error: type[KeiseiError], what: str) -> None:
+    """Checks that a method of a game refuses something with an error, and that the games do not change."""
+    before, state = View.of(game), game.save()
+    try:
+        getattr(game, method)(given)
+    except error:
+        pass
+    except Exception as other:
+        raise ContractError(f"{method} must raise {error.__name__} for {what}, got {other!r}") from other
+    else:
+        raise ContractError(f"{method} must refuse {what} with {error.__name__}")
+    promise = f"the games must be as they were after {method} refused {what}"
+    need_same(View.of(game), before, promise)
+    need(game.save() == state, f"{promise}, but save() differs")
