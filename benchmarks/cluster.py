@@ -25,7 +25,7 @@ from keisei.machine.cores import usable_cores
 from keisei.parallel import ParallelManager
 from keisei.parallel.backends.cluster.actor import PULSE, actor_class
 from keisei.parallel.backends.cluster.backend import PULSE_SECONDS
-from keisei.parallel.backends.cluster.connection import import_ray
+from keisei.parallel.backends.cluster.connection import import_ray, on_loopback
 from keisei.parallel.backends.cluster.handle import RayHandle
 from keisei.parallel.backends.cluster.simulation import Assumptions, forecast
 from keisei.training.presets import load_preset
@@ -263,13 +263,14 @@ def _nodes(count: int) -> Iterator[str]:
     from ray.cluster_utils import Cluster
 
     usual = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args={**usual, "num_cpus": 0})
-    try:
-        for _ in range(count):
-            cluster.add_node(**usual)
-        yield cluster.address
-    finally:
-        cluster.shutdown()
+    with on_loopback():
+        cluster = Cluster(initialize_head=True, head_node_args={**usual, "num_cpus": 0})
+        try:
+            for _ in range(count):
+                cluster.add_node(**usual)
+            yield cluster.address
+        finally:
+            cluster.shutdown()
 
 
 def _show(report: ClusterReport, console: Console) -> None:

@@ -2,7 +2,7 @@
 
 A run is trained in a temporary folder, unless ``keep`` names one. ``compare_networks`` gives several networks the
 same minutes on the same game. ``compare_modes`` lets the synchronous and the asynchronous loop learn from the same
-number of transitions. ``compare_settings`` changes one setting at a time, on the same seeds.
+number of transitions. ``keisei sweep`` compares settings.
 """
 
 from __future__ import annotations
@@ -54,8 +54,6 @@ GOALS: dict[str, tuple[Goal, ...]] = {
         Goal("search:3"),
     ),
 }
-UNCHANGED = "none"
-"""The change that leaves a preset as it is."""
 NETWORKS: dict[str, dict[str, Any]] = {
     "mlp 256": {"network": "mlp", "hidden_dim": 256},
     "gather 256": {"network": "gather", "hidden_dim": 256},
@@ -137,30 +135,6 @@ def compare_modes(preset: str, steps: int, games: int, *, as_json: bool, console
     _show(f"{preset}: both loops after {steps:,} transitions", found, as_json, console)
 
 
-def compare_settings(
-    preset: str,
-    changes: Sequence[str],
-    steps: int,
-    seeds: int,
-    games: int,
-    opponents: Sequence[str],
-    *,
-    as_json: bool,
-    console: Console,
-) -> None:
-    """Trains a preset with each change, on the same seeds. A change is one setting, or several with spaces between
-    them; its own ``run.steps`` replaces ``steps``. A comparison is shorter than the preset, so goals are not
-    checked."""
-    goals = [Goal(name) for name in opponents or [goal.opponent for goal in _goals(preset)]]
-    found = []
-    for change in changes:
-        settings = [] if change == UNCHANGED else change.split()
-        for seed in range(seeds):
-            overrides = [*QUIET, *length_overrides(steps, None), f"run.seed={seed}", *settings]
-            found.append(_learn(change, preset, overrides, goals, games, None, console))
-    _show(f"{preset}: what a change brings, {seeds} seeds", found, as_json, console)
-
-
 def _goals(preset: str) -> tuple[Goal, ...]:
     """Gives the goals of a preset. Other settings files only play against random."""
     return GOALS.get(preset, (Goal("random"),))
@@ -228,11 +202,11 @@ def _show(
 
 
 def _table(title: str, found: Sequence[Learned]) -> Table:
-    headings = ("Run", "Seed", "Minutes", "Transitions", "Against", "W-D-L", "Score", "95 %", "Elo", "Goal")
+    headings = ("Run", "Seed", "Transitions", "Minutes", "Against", "W-D-L", "Score", "95 %", "Elo", "Goal")
     table = plain_table(title, headings, words=("Run", "Against", "Goal"))
     for learned in found:
         for number, match in enumerate(learned.matches):
-            run = (learned.name, str(learned.seed), f"{learned.minutes:.1f}", f"{learned.transitions:,}")
+            run = (learned.name, str(learned.seed), f"{learned.transitions:,}", f"{learned.minutes:.1f}")
             verdict = {None: "", True: "reached", False: "[bold red]missed[/]"}[match.reached]
             table.add_row(
                 *(run if number == 0 else ("", "", "", "")),

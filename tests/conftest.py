@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from hypothesis import settings
@@ -10,6 +14,11 @@ from hypothesis import settings
 # Machines differ in speed, and no test may fail for that.
 settings.register_profile("keisei", deadline=None)
 settings.load_profile("keisei")
+
+# What tests trust is forgotten with them, also in processes that they start.
+STATE = tempfile.mkdtemp(prefix="keisei-state-")
+os.environ["XDG_STATE_HOME"] = STATE
+atexit.register(shutil.rmtree, STATE, ignore_errors=True)
 
 # Modules named *_for_tests are shared between folders. Processes that tests start take over this path.
 for folder in (

@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # A room may import the rooms of the rows above its own. Rooms of one row stay apart.
 ROWS = (
     {"errors"},
-    {"config", "native", "machine"},
+    {"config", "ranges", "native", "machine"},
     {"games", "runs"},
     {"experience"},
     {"policies"},

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -36,8 +34,3 @@ def test_the_folders_of_the_map_exist() -> None:
     assert folders
     missing = [folder for folder in folders if not (ROOT / folder).exists()]
     assert missing == []
-
-
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!http|#)([^)]+)\)", README))))
-def test_links_lead_somewhere(target: str) -> None:
-    assert (ROOT / target.split("#")[0]).exists()

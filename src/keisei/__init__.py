@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         register_game,
         registered_games,
     )
+    from keisei.training.agent import DQN, PPO
     from keisei.training.api import train
     from keisei.training.dqn_agent import train_dqn
     from keisei.training.parallel_environment import ParallelEnvironment
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "DQN",
+    "PPO",
     "GameSpec",
     "KeiseiError",
     "ObservationSpec",
@@ -51,6 +54,8 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "DQN": "keisei.training.agent",
+    "PPO": "keisei.training.agent",
     "ParallelEnvironment": "keisei.training.parallel_environment",
     "load": "keisei.training.trained_player",
     "train": "keisei.training.api",

@@ -382,13 +382,13 @@ def _bounds(metadata: Sequence[object]) -> str:
     low, high, rest = "", "", ""
     for rule in metadata:
         if isinstance(rule, annotated_types.Ge):
-            low = f"at least {rule.ge}"
+            low = f"at least {_written(rule.ge)}"
         elif isinstance(rule, annotated_types.Gt):
-            low = f"above {rule.gt}"
+            low = f"above {_written(rule.gt)}"
         elif isinstance(rule, annotated_types.Le):
-            high = f"at most {rule.le}"
+            high = f"at most {_written(rule.le)}"
         elif isinstance(rule, annotated_types.Lt):
-            high = f"below {rule.lt}"
+            high = f"below {_written(rule.lt)}"
         elif isinstance(rule, annotated_types.MultipleOf):
             rest += f", a multiple of {rule.multiple_of}"
         elif isinstance(rule, annotated_types.MinLen):
@@ -399,6 +399,11 @@ def _bounds(metadata: Sequence[object]) -> str:
         return f" from {low.removeprefix('at least ')} to {high.removeprefix('at most ')}{rest}"
     bounds = " and ".join(filter(None, [low, high]))
     return f" {bounds}{rest}" if bounds else rest
+
+
+def _written(bound: object) -> str:
+    """Writes 1e12 as it is, and not with twelve zeros."""
+    return f"{bound:g}" if isinstance(bound, float) else str(bound)
 
 
 def _accepts_bool(annotation: Any) -> bool:

@@ -18,7 +18,8 @@
     │   ├── CollectTimeoutError      no progress for too long; nothing that was collected is lost
     │   ├── ClusterError             a cluster cannot be reached, or does not have what workers need
     │   └── WorkerTraceback          the traceback of a worker's error, as the cause of the errors above
-    ├── LearningError            training has diverged
+    ├── LearningError            learning cannot go on, for example since rewards are not finite
+    │   └── DivergenceError          training has diverged: a loss is no longer a number
     ├── CheckpointError          a checkpoint is damaged, or does not fit what it is loaded into
     │   ├── CheckpointVersionError   a checkpoint is whole, but of a format that this version does not read
     │   └── CheckpointWriteError     a checkpoint could not be written; the earlier ones are whole
@@ -26,7 +27,9 @@
     │   ├── RunExistsError           a run of that name exists already
     │   ├── RunLockedError           another process is training that run
     │   ├── RunSettingsError         settings that an existing run cannot change to
-    │   └── RunDatabaseError         run.db is damaged, foreign, full, or of a newer version
+    │   ├── RunDatabaseError         run.db is damaged, foreign, full, or of a newer version
+    │   ├── ForeignFileError         a file of a run is a link, a device, or larger than any that Keisei writes
+    │   └── UntrustedCodeError       a run names code, and nobody has said here that they trust it
     ├── EngineError              another program's engine does not start, ends, or breaks the protocol
     │   └── EngineTimeoutError       it did not answer in time
     ├── PolicyError              a policy cannot decide: no legal action, or logits that are not numbers
@@ -40,7 +43,6 @@ A message names the rule, the value it got and what to do.
 
 from __future__ import annotations
 
-import sysconfig
 from contextlib import suppress
 from pathlib import Path
 from traceback import walk_tb
@@ -124,7 +126,11 @@ class WorkerTraceback(ParallelError):  # noqa: N818  (a part of an error)
 
 
 class LearningError(KeiseiError):
-    """Training has diverged: a loss is no longer a number."""
+    """Learning cannot go on, for example since a loss is no longer a number."""
+
+
+class DivergenceError(LearningError):
+    """Training has diverged: the steps were too large. The way out is an earlier checkpoint and smaller steps."""
 
 
 class CheckpointError(KeiseiError):
@@ -157,6 +163,14 @@ class RunSettingsError(RunError, ValueError):
 
 class RunDatabaseError(RunError):
     """A run's database is damaged, foreign, of a newer version, or cannot be written."""
+
+
+class ForeignFileError(RunError, OSError):
+    """A file of a run is a link, no plain file, or larger than any that Keisei writes. It was not read."""
+
+
+class UntrustedCodeError(RunError):
+    """A run names code that is not part of Keisei, and nobody has said here that they trust it. Nothing is imported."""
 
 
 class PolicyError(KeiseiError):
@@ -208,6 +222,8 @@ def _place_of(error: BaseException) -> str:
 
 
 def _is_library(filename: str) -> bool:
+    import sysconfig  # which few commands need, and none while it starts
+
     path, ours, python = Path(filename), Path(__file__).parent, sysconfig.get_path("stdlib")
     installed = not _PACKAGES.isdisjoint(path.parts)
     return installed or filename.startswith("<") or path.is_relative_to(ours) or path.is_relative_to(python)

@@ -73,20 +73,6 @@ def test_both_loops_learn_from_as_many_transitions(config: str) -> None:
     assert [(run["name"], run["transitions"]) for run in runs] == [("sync", 1024), ("async", 1024)]
 
 
-def test_changes_are_compared_on_the_same_seeds(config: str) -> None:
-    changes = ("none", "learner.learning_rate=0.1", "learner.epochs=3 run.steps=512")
-    given = [word for change in changes for word in ("--change", change)]
-    length = ("--steps", "1024", "--seeds", "2", "--games", "40", "--opponent", "random")
-    runs = bench("learning-settings", "--preset", config, *given, *length)["runs"]
-    assert [(run["name"], run["seed"]) for run in runs] == [
-        (name, seed) for name in changes for seed in (0, 1)
-    ]
-    assert [run["transitions"] for run in runs] == [1024] * 4 + [512] * 2
-    assert all([match["opponent"] for match in run["matches"]] == ["random"] for run in runs)
-    assert runs[0]["matches"] != runs[1]["matches"]  # of another seed
-    assert runs[0]["matches"] != runs[2]["matches"]  # with a change
-
-
 def test_networks_learn_for_the_same_time(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks import learning
 

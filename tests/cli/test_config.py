@@ -45,6 +45,16 @@ def test_what_is_printed_can_be_trained_with(tmp_path: Path) -> None:
     assert run(str(file)).stdout == run("tictactoe-ppo", "--set", "run.seed=3").stdout
 
 
+@pytest.mark.parametrize("target", ["connect-four", "openspiel:kuhn_poker", "FILE"])
+def test_settings_chosen_for_a_game_can_be_trained_with(target: str, tmp_path: Path) -> None:
+    target = target.replace("FILE", str(Path(__file__).parents[2] / "examples" / "hex.py"))
+    file = tmp_path / "mine.yaml"
+    file.write_text(run(target, "--explain").stdout)
+    first = file.read_text().splitlines()[0]
+    assert first.startswith("# settings chosen for ")
+    assert yaml.safe_load(run(str(file)).stdout) == yaml.safe_load(run(target).stdout)
+
+
 def test_every_setting_is_explained_above_it() -> None:
     lines = run("tictactoe-ppo", "--explain").stdout.splitlines()
     place = next(number for number, line in enumerate(lines) if line.strip().startswith("horizon:"))

@@ -14,8 +14,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
+from keisei.cli.views.wording import likelihood, percent
 from keisei.evaluation import elo_difference, likelihood_of_superiority, play_match, score_interval
 from keisei.games.shogi import kif
+from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.training.players import resolver
 
@@ -47,24 +49,34 @@ def test_the_figures_are_those_of_the_match(root: Path) -> None:
     match = play_match("tictactoe", None, "a@10", "random", 40, 3, resolver=resolver(root))
     tally, seats = match.tally(), [match.tally(seat) for seat in (0, 1)]
     interval, elo = score_interval(tally), elo_difference(tally)
-    head, _, *lines = result.stdout.splitlines()
+    facts, head, _, *lines = result.stdout.splitlines()
+    assert re.fullmatch(r"a@10 plays with update 10, saved \d+ s ago\.", facts)
     assert head == "a@10 on tictactoe, seed 3, opening plies 1"
     figures = [tuple(part.strip() for part in line.split("  ", 1)) for line in lines]
     expected = [
         ("against", "random"),
         ("games", "40"),
         ("won-drawn-lost", f"{tally.wins}-{tally.draws}-{tally.losses}"),
-        ("score", f"{tally.score:.1%}"),
-        ("95 % interval", f"{interval.low:.1%} … {interval.high:.1%}"),
+        ("score", percent(tally.score)),
+        ("95 % interval", f"{percent(interval.low)} … {percent(interval.high)}"),
         ("Elo difference", f"{elo.value:+.0f}"),
         ("95 % interval of it", f"{elo.low:+.0f} … {elo.high:+.0f}"),
-        ("is the better one", f"{likelihood_of_superiority(tally):.1%}"),
+        ("is the better one", likelihood(likelihood_of_superiority(tally))),
         *((f"in seat {seat}", f"{t.wins}-{t.draws}-{t.losses}") for seat, t in enumerate(seats)),
         ("mean length", f"{match.mean_length:.1f}"),
-        *((f"ended by {ending}", f"{count / 40:.1%}") for ending, count in match.endings.items()),
+        *((f"ended by {ending}", percent(count / 40)) for ending, count in match.endings.items()),
     ]
     assert figures == expected
     assert [seat.games for seat in seats] == [20, 20]
+
+
+def test_the_weights_of_a_run_that_goes_on_are_named(root: Path) -> None:
+    run = RunDirectory.open(root / "b")
+    with RunDatabase(run.database) as database:
+        database.add_metrics(1234, 1234 * 64, {"train/loss": 0.5})
+    with run.lock():
+        told = run_evaluate(root, "b", "--games", "2").stdout.splitlines()[0]
+    assert re.fullmatch(r"b@30 plays with update 30 of 1,234, saved \d+ s ago, and the run goes on\.", told)
 
 
 def test_several_opponents_as_json(root: Path) -> None:
@@ -91,7 +103,7 @@ def test_three_seats_are_told_by_returns_and_ranks(root: Path, make_run: Callabl
     assert result.exit_code == 0, result.output
     match = play_match(RELAY, None, "relay@5", "random", 8, 3, resolver=resolver(root))
     mean, lead, tally = match.mean_return, match.lead, match.tally()
-    figures = dict(re.split(r"  +", line, maxsplit=1) for line in result.stdout.splitlines()[2:])
+    figures = dict(re.split(r"  +", line, maxsplit=1) for line in result.stdout.splitlines()[3:])
     assert figures["games"] == "9"
     assert figures["mean return"] == f"{mean.value:.3f}"
     assert figures["95 % interval of the return"] == f"{mean.low:.3f} … {mean.high:.3f}"

@@ -216,7 +216,7 @@ def test_clocks(seconds: float | None, shown: str) -> None:
 
 
 def test_text_from_elsewhere_becomes_one_printable_line() -> None:
-    assert one_line("a\r\nb\x1b[31mc\td") == "a b [31mc d"
+    assert one_line("a\r\nb\x1b[31mc\td") == r"a b\x1b[31mc d"
 
 
 # ----------------------------------------------------------------------------------------------- the panel
@@ -400,7 +400,7 @@ def test_a_pipe_gets_lines_that_can_be_searched(monkeypatch: pytest.MonkeyPatch)
         "evaluation of update 12  against random  score 97.5 % (90.0 % to 100.0 %)  39 won 0 drawn 1 lost",
         "evaluation of update 12  against best  score 97.5 % (90.0 % to 100.0 %)  39 won 0 drawn 1 lost",
         "update 12 is the best so far",
-        "warning: worker 2 was  [31mrestarted again",
+        "warning: worker 2 was \\x1b[31mrestarted again",
         "stopped: enough of it  12,000 transitions, 12 updates, 240 games in 48 s",
     ]
 
@@ -499,13 +499,6 @@ def test_who_gets_which_view(terminal: Terminal, monkeypatch: pytest.MonkeyPatch
         assert isinstance(make_view(Console(file=file)), PlainView)
     monkeypatch.setenv("TERM", "dumb")
     assert isinstance(make_view(Console(file=console.file)), PlainView)
-
-
-def test_an_old_encoding_shows_question_marks() -> None:
-    raw = io.BytesIO()
-    file = io.TextIOWrapper(raw, encoding="ascii")
-    PlainView(Console(file=file)).note("将棋 was played", "warning")
-    assert raw.getvalue() == b"00:00  warning: ?? was played\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")

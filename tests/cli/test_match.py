@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
+from keisei.cli.views.wording import likelihood
 from keisei.games.shogi import csa, kif, read_records
 from keisei.runs.directory import RunDirectory
 
@@ -20,6 +21,39 @@ from keisei.runs.directory import RunDirectory
 def make_run() -> Callable[..., RunDirectory]:
     made: Callable[..., RunDirectory] = import_module("runs_for_tests").make_run
     return made
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("", "no command follows; write usi:COMMAND, such as usi:./engine"),
+        ("   ", "no command follows"),
+        ('""', 'usi:"": no command follows'),
+        ('"x"', "the engine x cannot be started: No such file or directory; give the path of a program"),
+        ("'x", "usi:'x: No closing quotation; write usi:COMMAND, with quotes in pairs"),
+        ("x\\", "No escaped character"),
+        ("folder", "the engine folder cannot be started: No such file"),
+        ("./folder", "./folder cannot be started: Permission denied: it is a folder; name the program in it"),
+        ("./plain", "Permission denied; if it is a program, let it run: chmod +x ./plain"),
+        ("./noise", "Exec format error: it is no program for this machine; a script needs a first line"),
+        ("./orphan", "No such file or directory: its first line names a program that is not there"),
+        ("./plain/below", "Not a directory; give the path of a program"),
+        ("x" * 5000, "File name too long"),
+        ("/dev/null", "Permission denied; give the path of a program"),
+    ],
+)
+def test_what_is_no_engine(
+    command: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name, content in {"plain": "x", "noise": "\x01\x02", "orphan": "#!/no/such/shell\n"}.items():
+        (tmp_path / name).write_text(content)
+        (tmp_path / name).chmod(0o644 if name == "plain" else 0o755)
+    result = run_match("random", f"usi:{command}", "--games=2")
+    assert (result.exit_code, type(result.exception)) == (2, SystemExit)
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
 
 
 def run_match(*arguments: str) -> Result:
@@ -32,6 +66,33 @@ def test_two_players_by_name() -> None:
     assert result.stdout.startswith("search:9 on tictactoe, seed 0, opening plies 1")
     for line in ("won-drawn-lost", "Elo difference", "95 % interval of it"):
         assert line in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("players", "told"), [(("search:9", "random"), "> 99.9 %"), (("random", "search:9"), "< 0.1 %")]
+)
+def test_no_match_makes_certain_who_is_better(players: tuple[str, str], told: str) -> None:
+    result = run_match(*players, "--game=tictactoe", "--games=60")
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("is the better one"))
+    assert line.removeprefix("is the better one").strip() == told
+
+
+@pytest.mark.parametrize(
+    ("probability", "digits", "told"),
+    [
+        (1.0, 1, "> 99.9 %"),
+        (0.99951, 1, "> 99.9 %"),
+        (0.9994, 1, "99.9 %"),
+        (0.5, 1, "50.0 %"),
+        (0.0006, 1, "0.1 %"),
+        (0.0004, 1, "< 0.1 %"),
+        (0.0, 1, "< 0.1 %"),
+        (0.996, 0, "> 99 %"),
+        (0.99, 0, "99 %"),
+    ],
+)
+def test_a_likelihood_is_never_rounded_to_certainty(probability: float, digits: int, told: str) -> None:
+    assert likelihood(probability, digits) == told
 
 
 def test_runs_bring_their_game(tmp_path: Path, make_run: Callable[..., RunDirectory]) -> None:

@@ -277,12 +277,6 @@ def test_the_name_decides_the_format(run: RunDirectory, tmp_path: Path, name: st
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
-def test_too_many_runs(run: RunDirectory) -> None:
-    result = plot(run.path.parent, *["first"] * 8)
-    assert result.exit_code == 2
-    assert "8 runs are too many for one picture; draw at most 7" in result.stderr
-
-
 def test_a_terminal_that_cannot_draw_is_told(run: RunDirectory) -> None:
     code = "from keisei.cli.main import app; app()"
     command = [sys.executable, "-c", code, "plot", str(run.path)]
@@ -304,3 +298,53 @@ def test_it_starts_without_torch(run: RunDirectory) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "connect-four" in done.stdout
     assert done.stderr == "False"
+
+
+# Means over seeds
+
+
+def write_seeds(root: Path, folder: str, scores: list[float], seeds: list[int] | None = None) -> None:
+    for number, score in enumerate(scores):
+        seed = number if seeds is None else seeds[number]
+        run = RunDirectory.create(root, f"{folder}/seed{number}", {**CONFIG, "run": {"seed": seed}})
+        with RunDatabase(run.database) as database:
+            for update in (1, 2, 3):
+                values = {"train/loss": score * update, "time/time_elapsed": 60.0 * update}
+                database.add_metrics(update, update * ROLLOUT, values)
+                row = EvaluationRow(update, update * ROLLOUT, 0.0, "x", "random", 1, 0, 1, score, 0.0, 1.0)
+                database.add_evaluation(row)
+
+
+def test_the_mean_of_seeds_has_its_own_interval(tmp_path: Path) -> None:
+    write_seeds(tmp_path, "lr", [0.4, 0.5, 0.6])
+    result = plot(tmp_path, "lr", "--mean")
+    assert result.exit_code == 0, result.output
+    assert "mean of 3 seeds · connect-four" in result.stdout
+    assert "95 % intervals of the mean over runs" in result.stdout
+    assert re.search(r"random 50(\.0)?% \(25\.2–74\.8%\)", result.stdout)
+    assert "games" not in result.stdout.replace("Self-play games", "")
+
+
+def test_folders_are_compared_by_their_means(tmp_path: Path) -> None:
+    write_seeds(tmp_path, "sweep/a", [0.1, 0.2])
+    write_seeds(tmp_path, "sweep/b", [0.8, 0.9], seeds=[4, 4])
+    written = texts(svg_of(tmp_path, "sweep", "--mean"))
+    assert any("sweep/a" in text for text in written)
+    assert any("mean of 2 seeds" in text for text in written)
+    assert any("mean of 2 runs" in text for text in written)
+    assert "2 runs" in written
+
+
+def test_no_score_is_above_all_games(tmp_path: Path) -> None:
+    write_seeds(tmp_path, "lr", [0.6, 1.0])
+    assert "(0–100%)" in plot(tmp_path, "lr", "--mean").stdout.replace(".0", "")
+
+
+def test_a_folder_without_a_mean_is_all_of_its_runs(tmp_path: Path) -> None:
+    write_seeds(tmp_path, "lr", [0.1, 0.2])
+    written = texts(svg_of(tmp_path, "lr"))
+    assert {"seed0", "seed1"} <= {text.split(" ")[0] for text in written}
+    write_seeds(tmp_path, "many", [0.1] * 9)
+    result = plot(tmp_path, "many")
+    assert "9 runs are too many" in result.output
+    assert "--mean" in result.output

@@ -169,7 +169,7 @@ def test_a_failure_takes_one_line(run: RunDirectory) -> None:
 
 
 def test_what_is_not_known_is_left_open(run: RunDirectory) -> None:
-    (run.path / "state.json").write_text('{"state": "finished", "since": 7, "detail": ""}')
+    (run.path / "state.json").write_text('{"state": "finished", "since": "yesterday", "detail": ""}')
     with RunDatabase(run.database) as database:
         database.add_metrics(30, 512, {"time/time_elapsed": math.nan}, at=1.7e9)
     report = report_of(run.path.parent)["a"]

@@ -164,3 +164,21 @@ def test_errors_are_one_message(
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_damaged_run_does_not_cost_the_others(
+    run: RunDirectory, make_run: Callable[..., RunDirectory]
+) -> None:
+    make_run(run.path.parent, "b", (7,))
+    make_run(run.path.parent, "c", (7,))
+    (run.path.parent / "b" / "config.yaml").write_text("[")
+    (weights,) = (run.path.parent / "c" / "checkpoints").glob("update-*/model.safetensors")
+    weights.write_bytes(b"")
+    result = invoke(run, "tournament", "b", "a", "c", "random", "--json")
+    assert result.exit_code == 0, result.output
+    assert {rating["player"] for rating in json.loads(result.stdout)["ratings"]} == {"a@20", "random"}
+    told = result.stderr.replace("\n", "")
+    assert "b is left out: " in told
+    assert "c is left out: " in told
+    assert invoke(run, "tournament", "a", "nobody", "random").exit_code == 2
+    assert invoke(run, "tournament", "b", "random").exit_code == 2

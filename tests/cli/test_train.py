@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,10 +20,13 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from keisei.cli.main import app
+from keisei.cli.next_commands import next_commands
 from keisei.errors import RunDatabaseError
+from keisei.games.registry import make_game
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState, list_runs
+from keisei.training.settings import RunSettings
 
 TINY: Mapping[str, Any] = {
     "env": {"game": "tictactoe"},
@@ -56,13 +61,85 @@ def test_lines_where_there_is_no_terminal(tmp_path: Path, tiny: str) -> None:
     result = train(tmp_path, tiny)
     assert result.exit_code == 0, result.output
     assert "\x1b" not in result.stdout
-    lines = [line.split("  ", 1)[1] for line in result.stdout.splitlines()]
+    *shown, play, watch, go_on = result.stdout.splitlines()
+    lines = [line.split("  ", 1)[1] for line in shown]
     assert lines[0] == f"run {tmp_path / 'tiny'}  game tictactoe  1,024 steps"
     assert lines[1].startswith("network mlp")
     assert any(line.startswith("update 1  256 steps (25.0 %)") for line in lines)
     assert any(line.startswith("evaluation of update 4  against random  score ") for line in lines)
     assert re.fullmatch(r"finished: 1,024 transitions, 4 updates, \d+ games in \d+ s", lines[-1])
-    assert RunDirectory.open(tmp_path / "tiny").status().state is RunState.FINISHED
+    path = tmp_path / "tiny"
+    assert RunDirectory.open(path).status().state is RunState.FINISHED
+    assert play == f"Play against it: keisei play {path}"
+    assert watch == f"Watch it:        keisei serve --root {tmp_path}"
+    assert go_on == f"Go on:           keisei train {path} --steps 2048"
+
+
+def test_the_commands_to_type_next_work(tmp_path: Path, tiny: str) -> None:
+    told = train(tmp_path, tiny).stdout.splitlines()[-3:]
+    play, watch, go_on = (shlex.split(line.partition(": ")[2])[1:] for line in told)
+    runner = CliRunner(env={"KEISEI_TOKEN": ""})
+    assert "illegal" not in runner.invoke(app, [*play, "--seat", "1"], input="resign\n").output
+    assert "--root" in watch
+    result = runner.invoke(app, go_on)
+    assert "finished: 2,048 transitions" in result.output
+    assert result.stdout.splitlines()[-1].endswith("--steps 4096")
+
+
+@pytest.mark.parametrize(
+    ("length", "option"),
+    [
+        ({"steps": 7}, "--steps 14"),
+        ({"steps": None, "minutes": 2.5}, "--minutes 5"),
+        ({"steps": None, "episodes": 30}, "--set run.episodes=60"),
+    ],
+)
+def test_going_on_takes_a_longer_run(length: dict[str, Any], option: str) -> None:
+    spec = make_game("tictactoe", batch=1, seed=0).spec
+    lines = next_commands(RunDirectory(Path("runs/a b")), spec, RunSettings(**length), ended=True)
+    assert [*lines][1:] == [
+        "Watch it:        keisei serve",
+        f"Go on:           keisei train 'runs/a b' {option}",
+    ]
+
+
+def test_the_command_is_named_as_it_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / ".venv" / "bin" / "keisei"
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    spec = make_game("cleanup", batch=1, seed=0).spec
+    lines = [*next_commands(RunDirectory(Path("x/a")), spec, RunSettings(), ended=False)]
+    assert lines == [
+        "See how it does: .venv/bin/keisei evaluate x/a",
+        "Watch it:        .venv/bin/keisei serve --root x",
+        "Continue it: .venv/bin/keisei train x/a",
+    ]
+    monkeypatch.setenv("PATH", str(program.parent))
+    (*_, last) = next_commands(RunDirectory(Path("x/a")), spec, RunSettings(), ended=False)
+    assert last == "Continue it: keisei train x/a"
+
+
+def test_a_game_in_a_file_is_trained_with_settings_that_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(Path(__file__).parents[2] / "examples" / "hex.py", tmp_path / "hex.py")
+    small = ["parallel.games=8", "parallel.horizon=8", "learner.minibatch_size=64", "evaluation.games=2"]
+    settings = [word for setting in small for word in ("--set", setting)]
+    result = train(tmp_path / "runs", "hex.py", "--steps", "512", *settings)
+    assert result.exit_code == 0, result.output
+    lines = [line.partition("  ")[2].strip() for line in result.stdout.splitlines()]
+    told = " ".join(lines)
+    assert f"{tmp_path}/hex.py:Hex  512 steps" in told
+    assert "settings chosen for hex (a board, 2 seats): network slim" in told
+    assert "To change them: keisei config hex.py > mine.yaml" in told
+    assert "against random  score" in told
+    assert "against greedy  score" in told
+    again = train(tmp_path / "runs", "hex.py", "--steps", "1024")
+    assert again.exit_code == 0, again.output
+    assert "1,024 transitions" in again.stdout
 
 
 def test_the_digest_stands_alone_on_stdout(tmp_path: Path, tiny: str) -> None:

@@ -12,8 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from keisei.cli.main import app
+from keisei.games.worlds.colours import agent_colour
+from keisei.games.worlds.picture import Shot
 from keisei.interfaces.animations import animated_gif, animated_svg
 from keisei.training.api import train
+from keisei.training.studies.episodes import episode_of
 from keisei.training.studies.schelling import diagram
 
 SMALL = (
@@ -40,32 +43,55 @@ def call(*args: str) -> str:
     return result.output
 
 
-def frames(count: int = 3) -> list[np.ndarray]:  # type: ignore[type-arg]
-    found = []
-    for number in range(count):
-        frame = np.zeros((2, 4, 3), np.uint8)
-        frame[0, number] = (200, number, 0)
-        found.append(frame)
-    return found
+LEGEND = [("ground", (0, 0, 0)), ("gold", (200, 150, 0))]
 
 
-def test_a_gif_has_all_frames() -> None:
+def shots(count: int = 3) -> list[Shot]:
+    """Two agents: one walks to the right over gold, the other one stays."""
+    ground = np.zeros((6, 8, 3), np.uint8)
+    ground[0, 1] = (200, 150, 0)
+    return [Shot(ground, [(0, turn), (5, 7)], turn, (turn * 1.5, -2.0)) for turn in range(count)]
+
+
+def test_a_gif_shows_turns_returns_and_each_agent_in_its_colour() -> None:
     image = pytest.importorskip("PIL.Image")
     import io
 
-    with image.open(io.BytesIO(animated_gif(frames(), 0.1))) as opened:
+    with image.open(io.BytesIO(animated_gif(shots(), LEGEND, 0.1))) as opened:
         assert opened.n_frames == 3
-        assert opened.size == (64, 32)
+        pictures = []
+        for number in range(3):
+            opened.seek(number)
+            pictures.append(np.asarray(opened.convert("RGB")).astype(int))
+    first, second, _ = pictures
+    for picture, (x, y), colour in (
+        (first, (8, 8), agent_colour(0)),
+        (first, (7 * 16 + 8, 5 * 16 + 8), agent_colour(1)),
+        (second, (16 + 8, 8), agent_colour(0)),
+        (first, (16 + 8, 8), (200, 150, 0)),
+    ):
+        assert np.abs(picture[y, x] - colour).max() < 12
+    panel = np.s_[:40, 8 * 16 :]
+    assert (first[panel] != second[panel]).any(), "the turn and the return of the first agent are written"
 
 
 def test_an_svg_shows_each_frame_for_its_share_of_the_time() -> None:
-    tree = ElementTree.fromstring(animated_svg(frames(), 0.5))
+    tree = ElementTree.fromstring(animated_svg(shots(), LEGEND, 0.5))
     space = "{http://www.w3.org/2000/svg}"
     animations = tree.findall(f".//{space}animate")
     assert [one.get("keyTimes") for one in animations] == ["0;0.33333", "0;0.33333;0.66667", "0;0.66667"]
     assert all(one.get("dur") == "1.5s" for one in animations)
-    still = tree.findall(f"{space}g")[0].findall(f"{space}rect")
-    assert len(still) == 5, "three cells change, the other five are drawn once"
+    still, *frames = tree.findall(f"{space}g")
+    assert len(still.findall(f"{space}rect")) == 6 * 8 + len(LEGEND), (
+        "cells that do not change are drawn once"
+    )
+    assert {one.text for one in still.findall(f"{space}text")} >= {"ground", "gold", "agent 1", "-2"}
+    assert [[one.text for one in frame.findall(f"{space}text")] for frame in frames] == [
+        ["turn 0", "0"],
+        ["turn 1", "1.5"],
+        ["turn 2", "3"],
+    ]
+    assert all(len(frame.findall(f"{space}circle")) == 4 for frame in frames), "two agents and their keys"
 
 
 @pytest.mark.parametrize("name", ["episode.gif", "episode.svg"])
@@ -73,6 +99,14 @@ def test_an_episode_is_recorded(runs: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / name
     assert "6 turns of treasurehunt" in call("record", "treasurehunt", "--out", str(out), "--root", str(runs))
     assert out.read_bytes()[:4] in (b"GIF8", b"<svg")
+
+
+def test_an_episode_ends_with_the_final_returns(runs: Path) -> None:
+    shots = episode_of("treasurehunt", root=runs).shots
+    assert [shot.turn for shot in shots] == list(range(7))
+    longer = episode_of("treasurehunt", root=runs, turns=8).shots
+    assert [shot.turn for shot in longer] == [*range(7), 1, 2]
+    assert [one.returns for one in longer[:7]] == [one.returns for one in shots]
 
 
 def test_other_files_and_games_are_refused(runs: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from keisei.experience.slab import Slab, SlabRecord
 from keisei.games.contract import GameSpec, ObservationSpec
 
 SEATS, GAMES, STEPS, BYTES = 3, 2, 4, 8
-SPEC = GameSpec("memo", SEATS, 4, ObservationSpec((2,), np.dtype(np.float32)), BYTES, simultaneous=True)
+SPEC = GameSpec("memo", SEATS, 100, ObservationSpec((2,), np.dtype(np.float32)), BYTES, simultaneous=True)
 SHAPE = SlabShape.of(SPEC, STEPS, GAMES)
 TURNS = SlabShape(STEPS, GAMES, 2, BYTES, simultaneous=False)
 

@@ -148,6 +148,7 @@ def broken_states() -> list[State]:
     buffer.take(played(1)[:1])
     state = buffer.state()
     short = {name: tensor[:-1] for name, tensor in state.tensors["carry"].items()}
+    columns = state.tensors["carry"]
     missing = {name: tensor for name, tensor in state.tensors["carry"].items() if name != "plies"}
     return [
         State(),
@@ -157,10 +158,14 @@ def broken_states() -> list[State]:
         State({"carry": missing}, state.document),
         State(state.tensors, {"tables": [[0, 0]], "dropped": {}}),
         State(state.tensors, {"tables": [[0, 0, 0, len(short["plies"]) + 1]], "dropped": {}}),
+        State({"carry": {**columns, "action": columns["action"] + 10_000}}, state.document),
+        State({"carry": {**columns, "place": -1 - columns["place"]}}, state.document),
+        State({"carry": {**columns, "earned": columns["earned"].double()}}, state.document),
+        State({"carry": {**columns, "packed": columns["packed"][:, :-1]}}, state.document),
     ]
 
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(11))
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(number: int) -> None:
     buffer = new_buffer()
     buffer.take(played(1)[:1])

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
+import pettingzoo
 import pytest
+from pettingzoo.classic.tictactoe.tictactoe import raw_env as tictactoe_env
+from pettingzoo.env_registry.spec import _load_env_creator
 
 from keisei.errors import ConfigError, GameError
 from keisei.games import check_game, make_game
 from keisei.games.adapters import from_openspiel, from_pettingzoo, spaces
 from keisei.games.contract import Game
+from keisei.games.naming import move_names, read_move
+from keisei.games.pictures import last_picture, picture
 
 PETTINGZOO = ["connect_four_v3", "tictactoe_v3", "leduc_holdem_v4", "rps_v2"]
 OPENSPIEL = ["tic_tac_toe", "connect_four", "breakthrough", "leduc_poker", "goofspiel", "matrix_rps"]
@@ -132,3 +138,137 @@ def test_missing_packages_bring_the_line_that_installs_them(monkeypatch: pytest.
         spaces.need("a_package_that_is_not_there", "pip install something")
     assert "rlcard" in from_pettingzoo.INSTALL
     assert "openspiel" in from_openspiel.INSTALL
+
+
+@pytest.mark.parametrize(
+    ("game", "module", "folder", "line"),
+    [
+        ("chess_v6", "chess", "chess", "classic/chess-v6 needs the package 'chess'"),
+        ("hanabi_v5", "shimmy", "hanabi", "classic/hanabi-v5 needs the package 'shimmy'"),
+    ],
+)
+def test_an_environment_names_the_package_that_it_misses(
+    game: str, module: str, folder: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _load_env_creator.cache_clear()
+    for known in [*sys.modules]:
+        if known.partition(".")[0] == module or f"pettingzoo.classic.{folder}" in known:
+            monkeypatch.delitem(sys.modules, known)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(GameError) as caught:
+        make_game(f"pettingzoo:{game}")
+    assert str(caught.value) == (
+        f"{line}, which is not installed; pip install {module}, or all that such games need: "
+        f"pip install 'pettingzoo[classic]'"
+    )
+
+
+def test_an_import_that_fails_otherwise_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(kind: str, identity: str, **options: Any) -> None:
+        raise ImportError("libSDL.so: cannot open shared object file")
+
+    monkeypatch.setattr("pettingzoo.make", fails)
+    with pytest.raises(GameError, match=r"tictactoe-v3 cannot be imported: ImportError: libSDL.*pip install"):
+        make_game("pettingzoo:tictactoe_v3")
+
+
+# In the terminal
+
+
+class DrawnTicTacToe(tictactoe_env):
+    """An environment that draws text, as the library's chess does."""
+
+    metadata = {**tictactoe_env.metadata, "render_modes": ["human", "ansi"], "name": "drawn_v1"}  # noqa: RUF012
+
+    def render(self) -> Any:
+        assert self.render_mode == "ansi"
+        return f"squares {self.board.squares}"
+
+
+def test_an_environment_that_draws_text_is_asked_for_it() -> None:
+    pettingzoo.register("aec", id="test/drawn-v1", entry_point=DrawnTicTacToe)
+    game = make_game("pettingzoo:test/drawn-v1")
+    assert picture(game) == "squares [0, 0, 0, 0, 0, 0, 0, 0, 0]"
+    game.keep_last_positions()
+    for action in (0, 3, 1, 4, 2):
+        game.step(np.array([action]))
+    assert last_picture(game) == "squares [1, 1, 1, 2, 2, 0, 0, 0, 0]"
+
+
+def test_a_way_to_draw_that_the_user_chose_stays() -> None:
+    pettingzoo.register("aec", id="test/drawn-v2", entry_point=DrawnTicTacToe)
+    shown = picture(make_game("pettingzoo:test/drawn-v2", render_mode=None))
+    assert shown.endswith("what seat 1 sees")
+
+
+def play_on(game: Game, *actions: int) -> Game:
+    for action in actions:
+        game.step(np.array([action]))
+    return game
+
+
+def test_other_boards_are_drawn_from_what_a_seat_sees() -> None:
+    game = play_on(make_game("pettingzoo:connect_four_v3"), 3, 3, 0)
+    assert picture(game).splitlines() == [
+        *[". . . . . . ."] * 4,
+        ". . . X . . .",
+        "O . . O . . .",
+        "what seat 2 sees: X plane 0, O plane 1",
+    ]
+
+
+def test_other_positions_are_lists_of_numbers() -> None:
+    assert picture(make_game("pettingzoo:rps_v2")) == "what seat 1 sees: 3"
+    shown = picture(make_game("pettingzoo:leduc_holdem_v4"))
+    assert shown.startswith("what seat 1 sees: ")
+    assert "=1" in shown
+    assert shown.endswith("all other of its 36 entries are 0")
+
+
+def test_go_shows_its_own_board_and_names_its_points() -> None:
+    game = make_game("pettingzoo:go_v5", board_size=9)
+    names = move_names(game, np.flatnonzero(game.legal()[0]).tolist())
+    assert [*names][:3] == ["A9", "B9", "C9"]
+    assert [*names][-1] == "pass"
+    play_on(game, *read_move(game, "c3", names))
+    assert " 3 . . X<. . . . . .  3" in picture(game)
+
+
+@pytest.mark.filterwarnings("ignore:.*precision lowered by casting")
+@pytest.mark.parametrize(
+    ("game", "names"),
+    [
+        ("pettingzoo:rps_v2", ["rock", "paper", "scissors"]),
+        ("pettingzoo:leduc_holdem_v4", ["call", "raise", "fold"]),
+        ("pettingzoo:texas_holdem_no_limit_v6", ["fold", "call", "raise-pot", "all-in"]),
+        ("pettingzoo:connect_four_v3", ["0", "1", "2", "3", "4", "5", "6"]),
+        ("openspiel:kuhn_poker", ["Pass", "Bet"]),
+        ("openspiel:tic_tac_toe", [f"x({row},{column})" for row in range(3) for column in range(3)]),
+    ],
+)
+def test_actions_have_names_where_they_are_known(game: str, names: list[str]) -> None:
+    batch = make_game(game)
+    assert [*move_names(batch, np.flatnonzero(batch.legal()[0]).tolist())] == names
+
+
+def test_chess_writes_its_moves_and_its_board() -> None:
+    pytest.importorskip("chess")
+    game = make_game("pettingzoo:chess_v6")
+    names = move_names(game, np.flatnonzero(game.legal()[0]).tolist())
+    assert {"e2e4", "g1f3"} <= {*names}
+    play_on(game, names["e2e4"])
+    assert "P P P P . P P P" in picture(game)
+    assert "e7e5" in move_names(game, np.flatnonzero(game.legal()[0]).tolist())
+
+
+def test_a_person_sees_only_what_their_seat_knows() -> None:
+    """The state of poker as text has all cards."""
+    for seed in range(8):
+        game = make_game("openspiel:leduc_poker", seed=seed)
+        assert "Cards" not in picture(game)
+        assert "[Private: " in picture(game)
+    game.keep_last_positions()
+    play_on(game, 1, 2)  # call, raise … until one folds
+    assert "[Observer: 0]" in picture(game)
+    play_on(game, 0)
+    assert "Cards" in last_picture(game)

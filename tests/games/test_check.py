@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from keisei.errors import ContractError, IllegalActionError, SavedStateError
+from keisei.errors import ContractError, IllegalActionError, InvalidMoveError, SavedStateError
 from keisei.games import Outcome, RecordedGame, check_game
 from keisei.games.batched import SingleGameBatch
 from keisei.games.contract import Array, BoolArray, ByteArray, FinalRows, IntArray, Mirror, Rows, Step
@@ -452,6 +452,36 @@ class HidesItsHeuristic(ByRule):
 class RulesThatForget(ByRule):
     def heuristic_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
         return np.full(len(keys), 8, np.int32)
+
+
+class ReadsWords(Batch):
+    """Reads squares as words."""
+
+    WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+    def move_examples(self, action: int, game: int = 0) -> list[str]:
+        return [self.WORDS[action], str(action + 1)]
+
+    def read_move(self, text: str, game: int = 0) -> list[int]:
+        if text not in self.WORDS and not text.isdecimal():
+            raise InvalidMoveError(text)
+        return [self.WORDS.index(text) if text in self.WORDS else int(text) - 1]
+
+
+def test_a_batch_that_reads_moves_passes() -> None:
+    check_game(ReadsWords, steps=30)
+
+
+@broken("writes action 0 as 'ONE', so read_move must give it alone")
+class WritesWhatItCannotRead(ReadsWords):
+    def move_examples(self, action: int, game: int = 0) -> list[str]:
+        return [self.WORDS[action].upper()]
+
+
+@broken("writes action 0 as 'one', so read_move must give it alone")
+class ReadsSeveral(ReadsWords):
+    def read_move(self, text: str, game: int = 0) -> list[int]:
+        return [*super().read_move(text, game), 8]
 
 
 @pytest.mark.parametrize(("kind", "message"), CASES)

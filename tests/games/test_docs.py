@@ -14,7 +14,7 @@ import keisei
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "README", "ludo", "shogi", "your_own_game", "adapters", "worlds", "treasurehunt", "matrix_games",
-    "coming-from-sorrel",
+    "coming-from-sorrel", "faces",
 ]  # fmt: skip
 
 

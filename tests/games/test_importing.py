@@ -87,7 +87,7 @@ def test_a_missing_module_is_told_with_the_places_that_were_searched(here: Path)
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("class Mine(\n", r"'broken_game:Mine' cannot be imported: SyntaxError: .*broken_game\.py, line 1"),
+        ("class Mine(\n", r"'broken_game' cannot be imported: SyntaxError: .*broken_game\.py, line 1"),
         ("x = 1\ny = x / 0\n", r"ZeroDivisionError: division by zero \(broken_game\.py:2\)"),
     ],
 )

@@ -139,15 +139,25 @@ def test_a_class_is_named_by_its_module(monkeypatch: pytest.MonkeyPatch) -> None
         ("no_such_module:Game", UnknownGameError, "no module 'no_such_module'.*PYTHONPATH"),
         ("keisei.nothing:Game", UnknownGameError, "no module 'keisei.nothing'"),
         (":Game", UnknownGameError, "write 'module:Class'"),
-        ("math:pi", ConfigError, "a batch factory, got 3.14"),
+        ("math:pi", ConfigError, "is 3.14.*makes no games; name a SingleGame class"),
+        ("os:system", ConfigError, "a factory with the parameters batch, seed, first_game"),
+        ("torch.hub:load", ConfigError, "makes no games"),
+        ("builtins:exec", ConfigError, "makes no games"),
+        ("builtins:dict", ConfigError, "makes no games"),
+        ("keisei.games.single:Outcome", ConfigError, "makes no games"),
         ("openspiel:tic_tac_to", UnknownGameError, "did you mean 'tic_tac_toe'"),
         ("openspiel:connect_four", ConfigError, None),
         ("pettingzoo:conect_four_v3", UnknownGameError, "did you mean 'connect_four-v3'"),
         ("pettingzoo:connect_four_v3", ConfigError, "screen_scaling"),
+        ("pettingzoo:torch.hub", UnknownGameError, "has no AEC game 'torch.hub'"),
     ],
 )
 def test_what_cannot_be_made_says_why(name: str, error: type[Exception], message: str | None) -> None:
-    options = {"wrong_option": 1} if error is ConfigError and ":" in name and name != "math:pi" else {}
+    options = (
+        {"wrong_option": 1}
+        if error is ConfigError and ":" in name and message in (None, "screen_scaling")
+        else {}
+    )
     with pytest.raises(error, match=message or "no option 'wrong_option'"):
         keisei.make_game(name, **options)
 

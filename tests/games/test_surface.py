@@ -11,9 +11,11 @@ import keisei
 def test_the_public_names_are_these() -> None:
     """A change here is a change for everybody who uses Keisei: note it in the change log."""
     assert sorted(keisei.__all__) == [
+        "DQN",
         "GameSpec",
         "KeiseiError",
         "ObservationSpec",
+        "PPO",
         "ParallelEnvironment",
         "Rows",
         "SingleGame",

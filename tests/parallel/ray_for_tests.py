@@ -14,7 +14,7 @@ from games_for_tests import children_of, is_running, manager_of
 import keisei
 from keisei.games.contract import Array, Step
 from keisei.parallel import ParallelManager
-from keisei.parallel.backends.cluster.connection import import_ray
+from keisei.parallel.backends.cluster.connection import import_ray, on_loopback
 
 STORE_BYTES = 100 << 20
 
@@ -26,20 +26,15 @@ def a_cluster(cpus: int = 3) -> Iterator[Any]:
     ray = import_ray()
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={
-            "num_cpus": cpus,
-            "object_store_memory": STORE_BYTES,
-            "include_dashboard": False,
-        },
-    )
-    ray.init(cluster.address, log_to_driver=False, logging_level="error")
-    try:
-        yield cluster
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
+    head = {"num_cpus": cpus, "object_store_memory": STORE_BYTES, "include_dashboard": False}
+    with on_loopback():
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        ray.init(cluster.address, log_to_driver=False, logging_level="error")
+        try:
+            yield cluster
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
 
 
 def ray_manager(game: str = "tictactoe", **settings: Any) -> ParallelManager:

@@ -22,6 +22,7 @@ from keisei.parallel.backends import make_backend
 from keisei.parallel.backends.check import check_backend
 from keisei.parallel.backends.cluster import backend as backend_module
 from keisei.parallel.backends.cluster.connection import Connection, import_ray
+from keisei.parallel.config import EnvConfig
 from keisei.parallel.tables import TableSnapshot
 from keisei.proving.audit import Findings
 from keisei.proving.disturbance import Toll
@@ -182,3 +183,17 @@ def test_the_doctor_looks_at_every_node(cluster: Any) -> None:
     assert "3 CPU, 0 GPU" in result.output
     assert re.search(r"clock [+-]0\.\d\d s", result.output)
     assert "All is there." in result.output
+
+
+def test_a_game_of_a_file_is_played_where_the_file_is(tmp_path: Path) -> None:
+    """Other machines are stood for by a file that is gone or changed when the actors start."""
+    file = tmp_path / "hex.py"
+    file.write_bytes((Path(__file__).parents[2] / "examples" / "hex.py").read_bytes())
+    env = EnvConfig(game=f"{file}:Hex").located().model_dump()
+    assert digests(ray_manager(env=env)) == digests(manager_of(env=env, backend="inline"))
+    file.write_text(file.read_text() + "# a change")
+    with pytest.raises(WorkerStartError, match=r"hex\.py on .* is not the file that this run plays by"):
+        ray_manager(env=env).start_workers()
+    file.unlink()
+    with pytest.raises(WorkerStartError, match=r"there is no file .*hex\.py on this machine"):
+        ray_manager(env=env).start_workers()

@@ -51,7 +51,7 @@ def test_wrong_sizes_name_the_right_ones() -> None:
         ({"game": "tictactoe", "board_size": 9}, "the board of tictactoe has size 3"),
         ({"game": "connect-four", "board_size": 6}, "the board of connect-four has size 7"),
         ({"game": RELAY, "board_size": 4}, "relay has no board"),
-        ({"board_size": 0}, "board_size = 0: must be a whole number at least 1"),
+        ({"board_size": 0}, "board_size = 0: must be a whole number from 1 to 65536"),
         ({"bord_size": 9}, "did you mean board_size?"),
         ({"game": "shogy"}, "did you mean"),
     ],

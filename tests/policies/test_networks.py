@@ -141,7 +141,7 @@ def test_a_right_size_is_welcome_and_a_wrong_one_is_corrected() -> None:
         ({"network": "resnet"}, "must be mlp, gather, residual, slim, actions, or a class of your own"),
         ({"network": "no_such_module:Net"}, "no module 'no_such_module'"),
         ({"network": f"{__name__}:SMALL"}, "extends keisei.policies.ActorCritic"),
-        ({"network": ":Net"}, "names no class; write 'module:Class'"),
+        ({"network": ":Net"}, "names no class; write 'module:Class' or 'path.py:Class'"),
         ({"hidden_dims": 3}, "did you mean hidden_dim"),
         ({"num_layers": 0}, "from 1 to 64"),
     ],

@@ -118,6 +118,35 @@ WrongSizes = gives(lambda own, x: own.layer(x[:, :5]))
 NotFinite = gives(lambda own, x: (own.layer(x)[:, 1:] / x.sum(), own.layer(x)[:, 0]))
 
 
+class WithALayer(Own):
+    """A network with one more layer, which is hidden two levels down."""
+
+    def __init__(self, config: Any, spec: Any, layer: nn.Module) -> None:
+        super().__init__(config, spec)
+        self.body = nn.ModuleList([nn.Sequential(nn.Conv2d(2, 2, 1), layer)])
+
+    def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        return super().heads(self.body[0](inputs))
+
+
+def with_layer(make: Callable[[], nn.Module]) -> type[Own]:
+    class Normalised(WithALayer):
+        def __init__(self, config: Any, spec: Any) -> None:
+            super().__init__(config, spec, make())
+
+    return Normalised
+
+
+BatchNormalised = with_layer(lambda: nn.BatchNorm2d(2))
+BatchNormalisedWithoutMeans = with_layer(lambda: nn.BatchNorm2d(2, track_running_stats=False))
+LazilyNormalised = with_layer(nn.LazyBatchNorm2d)
+SyncNormalised = with_layer(lambda: nn.SyncBatchNorm(2))
+InstanceNormalisedWithMeans = with_layer(lambda: nn.InstanceNorm2d(2, track_running_stats=True))
+InstanceNormalised = with_layer(lambda: nn.InstanceNorm2d(2))
+GroupNormalised = with_layer(lambda: nn.GroupNorm(1, 2))
+LayerNormalised = with_layer(lambda: nn.LayerNorm([2, 3, 3]))
+
+
 def build(name: str) -> ActorCritic:
     return build_network({"network": f"{__name__}:{name}"}, SPEC, seed=1)
 
@@ -165,6 +194,41 @@ def test_a_wrong_network_is_told_the_rule(name: str, message: str, monkeypatch: 
     with pytest.raises(ConfigError, match=message) as caught:
         build(name)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "reason"),
+    [
+        ("BatchNormalised", "BatchNorm2d", "normalises it together with the others of a batch; take"),
+        (
+            "BatchNormalisedWithoutMeans",
+            "BatchNorm2d",
+            "normalises it together with the others of a batch; take",
+        ),
+        ("LazilyNormalised", "LazyBatchNorm2d", "normalises it together with the others of a batch; take"),
+        ("SyncNormalised", "SyncBatchNorm", "normalises it together with the others of a batch; take"),
+        (
+            "InstanceNormalisedWithMeans",
+            "InstanceNorm2d",
+            "keeps running statistics of earlier ones; leave out track_running_stats, or take",
+        ),
+    ],
+)
+def test_norms_over_other_positions_are_refused(name: str, layer: str, reason: str) -> None:
+    rule = "the output for a position must depend on that position only, and"
+    with pytest.raises(ConfigError) as caught:
+        build(name)
+    way_out = "nn.GroupNorm or nn.LayerNorm. docs/policies.md"
+    assert f"{rule} {layer} (body.0.1) {reason} {way_out}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["InstanceNormalised", "GroupNormalised", "LayerNormalised"])
+def test_norms_of_one_position_are_welcome(name: str) -> None:
+    """What a position comes out as is the same beside others and alone."""
+    network = build(name)
+    positions = torch.randint(0, 2, (5, 2, 3, 3), generator=torch.Generator().manual_seed(1)).float()
+    together, alone = network(positions)[0], network(positions[2:3])[0]
+    assert torch.allclose(together[2:3], alone, atol=1e-6)
 
 
 def test_the_errors_of_a_network_on_purpose_are_its_own() -> None:

@@ -12,6 +12,7 @@ from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.directory import RunDirectory
 from keisei.runs.state_tensors import model_tensors
 from keisei.training.settings import TrainConfig
+from keisei.training.trust import trust_settings
 
 MODEL = {"network": "mlp", "hidden_dim": 8, "num_layers": 1}
 
@@ -27,6 +28,7 @@ def make_run(
     """A run with a checkpoint after each of the updates; ``env`` are further settings of what is played."""
     config = TrainConfig.model_validate({"env": {"game": game, **env}, "model": MODEL})
     run = RunDirectory.create(root, name, config)
+    trust_settings(run, config)  # as for who starts a run
     store = CheckpointArchive(run.checkpoints, keep=100)
     for update in updates:
         path = store.save(checkpoint_of(run, update))
@@ -36,9 +38,9 @@ def make_run(
 
 
 def checkpoint_of(run: RunDirectory, update: int) -> Checkpoint:
-    game = TrainConfig.model_validate(run.config()).env.game
+    game = TrainConfig.model_validate(run.config()).env.make(batch=1, seed=0)
     return Checkpoint(
-        game=game,
+        game=game.spec.name,
         counters={
             "update": update,
             "transitions": update * 512,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from checkpoints_for_tests import checkpoint, content, leftovers, updates
 
-from keisei.errors import CheckpointError, CheckpointWriteError
+from keisei.errors import CheckpointError, CheckpointWriteError, ForeignFileError
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import load_checkpoint
 
@@ -204,3 +204,15 @@ def test_pointers_are_never_missing_while_they_move(tmp_path: Path) -> None:
         mover.kill()
         mover.communicate()
     assert seen == {1, 2}
+
+
+def test_links_to_checkpoints_elsewhere_are_not_followed(tmp_path: Path) -> None:
+    elsewhere = CheckpointArchive(tmp_path / "elsewhere")
+    path = elsewhere.save(checkpoint(update=7))
+    own = CheckpointArchive(tmp_path / "own")
+    own.save(checkpoint(update=1))
+    (tmp_path / "own" / path.name).symlink_to(path)
+    assert [found.name for found in own.paths()] == ["update-000000001"]
+    (tmp_path / "linked").symlink_to(elsewhere.directory)
+    with pytest.raises(ForeignFileError, match="is a link"):
+        CheckpointArchive(tmp_path / "linked", read_only=True).latest()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -54,12 +56,55 @@ def test_what_was_asked_of_an_earlier_trainer_is_dropped(run: RunDirectory) -> N
         '{"id": "1", "action": "stop", "worker": -1}',
     ],
 )
-def test_a_file_that_is_no_request_is_removed(run: RunDirectory, content: str) -> None:
+def test_a_file_that_is_no_request_is_set_aside(run: RunDirectory, content: str) -> None:
     requests = Requests(run.control)
     run.control.mkdir()
     (run.control / "1.request.json").write_text(content)
     assert requests.take() == []
-    assert list(run.control.iterdir()) == []
+    assert requests.refused == 1
+    assert [path.name for path in run.control.iterdir()] == ["set-aside"]
+    (kept,) = (run.control / "set-aside").iterdir()
+    assert kept.read_text() == content
+
+
+def test_what_is_no_file_never_holds_a_trainer_up(run: RunDirectory, tmp_path: Path) -> None:
+    """A FIFO would block, a folder cannot be unlinked, a link leads elsewhere, and a huge file fills the memory."""
+    requests = Requests(run.control)
+    (run.control / "1.request.json").mkdir(parents=True)
+    (run.control / "1.request.json" / "inside").touch()
+    os.mkfifo(run.control / "2.request.json")
+    (tmp_path / "elsewhere").write_text('{"id": "1", "action": "stop", "worker": null}')
+    (run.control / "3.request.json").symlink_to(tmp_path / "elsewhere")
+    with open(run.control / "4.request.json", "wb") as file:
+        file.truncate(20 << 30)
+    os.mknod(run.control / "5.request.json", stat.S_IFSOCK | 0o600)
+    (run.control / "6.request.json").write_text("[" * 4000)
+    with run.lock():
+        asked = ask(run, Action.PAUSE)
+        assert requests.take() == [asked]
+        assert requests.take() == []
+    assert requests.refused == 6
+    assert len(list((run.control / "set-aside").iterdir())) == 6
+    assert (tmp_path / "elsewhere").exists()
+
+
+def test_what_cannot_be_moved_is_met_once(run: RunDirectory, tmp_path: Path) -> None:
+    requests = Requests(run.control)
+    (run.control / "1.request.json").mkdir(parents=True)
+    (run.control / "set-aside").symlink_to(tmp_path)
+    for _ in range(3):
+        assert requests.take() == []
+    assert requests.refused == 1
+    assert (run.control / "1.request.json").is_dir()
+
+
+def test_requests_are_not_written_through_a_link(run: RunDirectory, tmp_path: Path) -> None:
+    with run.lock():
+        run.control.symlink_to(tmp_path)
+        with pytest.raises(RunError, match="is not a folder"):
+            ask(run, Action.STOP)
+    with pytest.raises(RunError, match="is not a folder"):
+        run.lock()
 
 
 def test_a_trainer_that_answers_nothing_is_not_asked_for_ever(run: RunDirectory) -> None:
@@ -91,11 +136,14 @@ def test_a_damaged_live_status_is_none(run: RunDirectory, content: str) -> None:
     assert read_live(run) is None
 
 
-def test_numbers_that_json_lacks_become_null(run: RunDirectory) -> None:
-    write_live(run, LiveStatus(time=1.0, speed=math.inf))
+def test_numbers_that_json_lacks_are_no_numbers(run: RunDirectory) -> None:
+    board = Glimpse(0, ("00",), (0,), (0,), (0,), (math.nan,))
+    write_live(run, LiveStatus(time=1.0, speed=math.inf, board=board))
     read = read_live(run)
     assert read is not None
-    assert read.speed is None
+    assert math.isnan(read.speed)
+    assert read.board is not None
+    assert read.board.values == (None,)
 
 
 def test_a_replay_comes_back_as_it_was(tmp_path: Path) -> None:

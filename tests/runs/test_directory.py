@@ -5,20 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
-import subprocess
-import sys
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keisei.config import Settings
-from keisei.errors import RunError, RunExistsError, RunLockedError
+from keisei.errors import ForeignFileError, RunError, RunExistsError, RunLockedError
 from keisei.runs import directory, durable_files
-from keisei.runs.directory import NewRun, RunDirectory, RunState, config_digest, list_runs
-from keisei.runs.lock import Owner, RunLock, lock_owner
+from keisei.runs.directory import NewRun, RunDirectory, RunState, config_digest, list_runs, run_at
 
 CONFIG: dict[str, Any] = {
     "game": {"name": "shogi"},
@@ -38,7 +33,14 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def test_a_new_run_has_its_places_and_its_configuration(run: RunDirectory) -> None:
-    assert sorted(os.listdir(run.path)) == ["checkpoints", "config.yaml", "games", "tensorboard"]
+    assert sorted(os.listdir(run.path)) == [
+        "checkpoints",
+        "config.yaml",
+        "games",
+        "id",
+        "lock",
+        "tensorboard",
+    ]
     assert RunDirectory.open(run.path).config() == CONFIG
     assert run.status().state is RunState.CREATED
     assert os.listdir(run.path.parent) == ["first"]
@@ -52,12 +54,74 @@ def test_settings_are_written_as_they_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "../a", "-x", ".hidden", "a b", "a\n", "x" * 101, "é"]
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../a",
+        "/a",
+        "a/",
+        "a//b",
+        "a/../b",
+        "a/.b",
+        "a/b/c/d",
+        "-x",
+        ".h",
+        "a b",
+        "a\n",
+        "x" * 101,
+        "é",
+    ],
 )
 def test_bad_names_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(RunError, match="cannot name a run"):
         RunDirectory.create(tmp_path / "runs", name, CONFIG)
     assert not (tmp_path / "runs").exists()
+
+
+def test_runs_lie_in_folders_and_have_their_names_below_the_root(tmp_path: Path) -> None:
+    for name in ("b", "lr/seed0", "lr/seed1", "lr/deep/seed0"):
+        made = RunDirectory.create(tmp_path, name, CONFIG)
+        assert (made.name, made.path, made.root) == (name, tmp_path / name, tmp_path)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "b" / "inner").mkdir()
+    (tmp_path / "b" / "inner" / "config.yaml").write_text("{}")
+    assert [run.name for run in list_runs(tmp_path)] == ["b", "lr/deep/seed0", "lr/seed0", "lr/seed1"]
+    assert [run.name for run in list_runs(tmp_path / "lr", parts=1)] == ["seed0", "seed1"]
+
+
+def test_a_run_is_found_by_its_name_and_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "runs"
+    RunDirectory.create(root, "lr/seed0", CONFIG)
+    monkeypatch.chdir(tmp_path)
+    for text in ("lr/seed0", "runs/lr/seed0", "./runs/lr/seed0", str(root / "lr" / "seed0")):
+        found = run_at(text, Path("runs"))
+        assert found is not None
+        assert (found.name, found.root) == ("lr/seed0", Path("runs"))
+    elsewhere = run_at(str(root / "lr" / "seed0"), Path("others"))
+    assert elsewhere is not None
+    assert (elsewhere.name, elsewhere.root) == ("seed0", root / "lr")
+    assert run_at("lr", Path("runs")) is run_at("", Path("runs")) is None
+
+
+def test_no_run_lies_in_another_and_no_run_replaces_a_folder_of_runs(tmp_path: Path) -> None:
+    RunDirectory.create(tmp_path, "lr/seed0", CONFIG)
+    with pytest.raises(RunError, match="a run holds no other runs"):
+        RunDirectory.create(tmp_path, "lr/seed0/more", CONFIG)
+    with pytest.raises(RunError, match=r"is a folder of runs \(seed0 …\)"):
+        RunDirectory.create(tmp_path, "lr", CONFIG, "overwrite")
+    assert [run.name for run in list_runs(tmp_path)] == ["lr/seed0"]
+
+
+def test_a_run_that_is_undone_leaves_no_empty_folders(tmp_path: Path) -> None:
+    new = NewRun.create(tmp_path, "a/b/c", CONFIG)
+    RunDirectory.create(tmp_path, "a/d", CONFIG)
+    new.undo()
+    assert [path.name for path in tmp_path.rglob("*") if path.is_dir() and path.parent.name == "a"] == ["d"]
+    with pytest.raises(RunError, match="YAML"):
+        RunDirectory.create(tmp_path, "x/y", {"a": (1, 2)})
+    assert os.listdir(tmp_path) == ["a"]
 
 
 @pytest.mark.parametrize("config", [{"a": (1, 2)}, {"a": object()}])
@@ -231,117 +295,36 @@ def test_running_means_that_somebody_is_there(run: RunDirectory) -> None:
     assert run.status().state is RunState.INTERRUPTED
 
 
-# One trainer at a time
-
-HOLDER = """
-import sys, time
-from pathlib import Path
-from keisei.runs.lock import RunLock
-lock = RunLock(Path(sys.argv[1]))
-print("held", flush=True)
-time.sleep(600)
-"""
-
-
-def holder(path: Path) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"held\n"
-    return process
-
-
-def test_the_lock_of_another_process_holds_until_it_is_killed(run: RunDirectory) -> None:
-    process = holder(run.path / "lock")
-    try:
-        with pytest.raises(RunLockedError, match=rf"trained by process {process.pid} on .*another --name"):
-            run.lock()
-        assert run.status().state is RunState.RUNNING
-        process.send_signal(signal.SIGKILL)
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        # Not waited for yet: a zombie still has its number, but trains nothing.
-        assert lock_owner(run.path / "lock") is None
-        run.lock().release()
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_a_process_cannot_hold_a_run_twice(run: RunDirectory) -> None:
-    lock = run.lock()
-    with pytest.raises(RunLockedError):
-        run.lock()
-    lock.release()
-    lock.release()
-    again = run.lock()
-    lock.release()  # a lock of the past does not free the lock of today
-    with pytest.raises(RunLockedError):
-        run.lock()
-    again.release()
-
-
-def test_of_many_that_try_at_once_one_gets_a_stale_lock(run: RunDirectory) -> None:
-    stale = replace(Owner.this_process(), started="1")
-    (run.path / "lock").write_text(json.dumps(asdict(stale)))
-    reader, writer = os.pipe()
-    children = []
-    for _ in range(8):
-        child = os.fork()
-        if child == 0:
-            try:
-                RunLock(run.path / "lock")
-                os.write(writer, b"x")
-                signal.pause()  # alive, so that its lock counts
-            except RunLockedError:
-                os.write(writer, b".")
-            finally:
-                os._exit(0)
-        children.append(child)
-    told = b"".join(os.read(reader, 1) for _ in range(8))
-    for child in children:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    os.close(reader)
-    os.close(writer)
-    assert sorted(told) == sorted(b"x.......")
-
-
 @pytest.mark.parametrize(
-    ("changes", "gone"),
-    [
-        ({}, False),
-        ({"started": "1"}, True),
-        ({"boot": "another"}, True),
-        ({"pid": 2**22 + 1}, True),
-        ({"host": "elsewhere"}, False),
-        ({"host": "elsewhere", "boot": "another"}, False),
-        ({"namespace": "pid:[1]"}, False),
-    ],
+    "name", ["checkpoints", "tensorboard", "games", "league", "control", "lock", "log.jsonl"]
 )
-def test_who_is_certainly_gone(changes: dict[str, Any], gone: bool) -> None:
-    assert replace(Owner.this_process(), **changes).is_gone() is gone
-
-
-def test_a_lock_from_another_machine_tells_the_way_out(run: RunDirectory) -> None:
-    elsewhere = replace(Owner.this_process(), host="elsewhere")
-    (run.path / "lock").write_text(json.dumps(asdict(elsewhere)))
-    with pytest.raises(RunLockedError, match=r"on elsewhere.*if it is gone, delete .*/lock"):
+def test_nobody_writes_through_a_link_of_a_run(run: RunDirectory, tmp_path: Path, name: str) -> None:
+    """A trainer that resumes a run of a stranger would empty, fill or delete what the link leads to."""
+    mine = tmp_path / "mine"
+    mine.mkdir() if "." not in name and name != "lock" else mine.write_text("mine")
+    if (run.path / name).is_dir():
+        (run.path / name).rmdir()
+    else:
+        (run.path / name).unlink(missing_ok=True)
+    (run.path / name).symlink_to(mine)
+    with pytest.raises(ForeignFileError, match=name):
         run.lock()
-    (run.path / "lock").unlink()
-    run.lock().release()
+    assert mine.is_dir() or mine.read_text() == "mine"
 
 
-def test_a_lock_that_was_cut_short_is_free(run: RunDirectory) -> None:
-    (run.path / "lock").write_text('{"pid": 1')
-    run.lock().release()
-    assert (run.path / "lock").read_text() == ""
+def test_settings_have_no_aliases(tmp_path: Path) -> None:
+    """A part that is there twice is written twice, so that it can be read again."""
+    shared = {"games": 2}
+    run = RunDirectory.create(tmp_path, "a", {"x": shared, "y": shared})
+    assert run.config() == {"x": shared, "y": shared}
+    (run.path / "config.yaml").write_text("x: &one {games: 2}\ny: *one\n")
+    with pytest.raises(RunError, match="alias"):
+        run.config()
 
 
-def test_the_child_of_a_trainer_does_not_free_the_run(run: RunDirectory) -> None:
-    with run.lock() as lock:
-        child = os.fork()
-        if child == 0:
-            lock.release()
-            os._exit(0)
-        os.waitpid(child, 0)
-        with pytest.raises(RunLockedError):
-            run.lock()
+def test_an_owner_of_wrong_types_is_another_process(run: RunDirectory) -> None:
+    with run.lock():
+        owner = json.loads((run.path / "lock").read_text())
+        (run.path / "lock").write_text(json.dumps({**owner, "since": [1]}))
+        status = run.status()
+    assert (status.state, status.detail) == (RunState.RUNNING, "another process")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,13 @@ import pytest
 from keisei.policies.model_config import BUILT_IN
 from keisei.training.callbacks import Callback
 from keisei.training.league.settings import LeagueSettings
+from keisei.training.settings import TrainConfig
 from keisei.training.trained_player import TrainedPlayer
 
 DOCS = Path(__file__).parents[2] / "docs"
 CODE = [
     pytest.param(name, code, id=f"{name}-{number}")
-    for name in ("training.md", "runs.md")
+    for name in ("training.md", "runs.md", "coming_from_sb3.md", "coming_from_rllib.md")
     for number, code in enumerate(
         re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), flags=re.DOTALL)
     )
@@ -55,3 +58,46 @@ def test_the_page_names_every_method_of_a_player() -> None:
     page = (DOCS / "training.md").read_text()
     methods = [name for name in vars(TrainedPlayer) if not name.startswith("_")]
     assert [name for name in methods if f"`player.{name}(" not in page] == []
+
+
+REGIMES = [
+    TrainConfig.model_validate({"run": {"steps": 1}, "learner": {"regime": regime}})
+    for regime in ("self-play", "pool", "independent")
+]
+OF_SETTINGS = [
+    "coming_from_sb3.md",
+    "coming_from_rllib.md",
+    "glossary.md",
+    "what_was_tried.md",
+    "training.md",
+]
+
+
+@pytest.mark.parametrize("page", ["coming_from_sb3.md", "coming_from_rllib.md"])
+def test_the_pages_for_users_of_other_libraries_tell_our_defaults(page: str) -> None:
+    text = (DOCS / page).read_text()
+    for section, config in zip(("PPO", "DQN"), REGIMES, strict=False):
+        table = text.partition(f"## Settings of {section}")[2].partition("\n## ")[0]
+        rows = re.findall(r"^\|[^|]*\|[^|]*\| `([\w.]+)` \| ([^|]+) \|", table, flags=re.MULTILINE)
+        assert len(rows) >= 8
+        for setting, told in rows:
+            assert told == str(attrgetter(setting)(config)), setting
+
+
+def exists(setting: str) -> bool:
+    for config in REGIMES:
+        with suppress(AttributeError):
+            attrgetter(setting)(config)
+            return True
+    return False
+
+
+@pytest.mark.parametrize("page", OF_SETTINGS)
+def test_the_settings_that_a_page_names_exist(page: str) -> None:
+    sections = "|".join(TrainConfig.model_fields)
+    ours = re.sub(
+        r"^\|[^|]*\|", "", (DOCS / page).read_text(), flags=re.MULTILINE
+    )  # tables begin with their words
+    named = set(re.findall(rf"`((?:{sections})\.[\w.]*\w)", ours))
+    assert named
+    assert {name for name in named - {"run.db"} if not exists(name)} == set()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from full_disk_for_tests import Story, story
+from small_disks_for_tests import Start
 from training_for_tests import checkpoints, curves, train
 
 from keisei.runs.directory import RunDirectory
@@ -81,3 +82,51 @@ def test_a_disk_that_is_really_full(tmp_path: Path, expected: str) -> None:
     check(told, tmp_path / "tiny", expected)
     assert told.listed["state"] == "failed"
     assert "No space left on device" in told.listed["detail"]
+
+
+# Disks that are too small for the start of a run
+
+DISKS = (*(f"size={kilobytes}k" for kilobytes in range(4, 181, 4)), *(f"nr_inodes={n}" for n in range(2, 33)))
+WITH_AN_OLD_RUN = (*(f"size={n}k" for n in range(12, 181, 12)), *(f"nr_inodes={n}" for n in range(9, 40, 3)))
+"""With the largest, a run has saved its first checkpoint."""
+
+
+@pytest.mark.skipif(not can_mount(), reason="here nobody may mount a small disk")
+@pytest.mark.parametrize(
+    "existing", ["resume", *(pytest.param(way, marks=pytest.mark.slow) for way in ("restart", "overwrite"))]
+)
+def test_a_start_on_a_full_disk_leaves_nothing_or_says_what_is_missing(tmp_path: Path, existing: str) -> None:
+    root = tmp_path / "disk"
+    root.mkdir()
+    disks = DISKS if existing == "resume" else WITH_AN_OLD_RUN
+    program = [sys.executable, str(HERE / "small_disks_for_tests.py"), str(root), existing, *disks]
+    done = subprocess.run(["unshare", "-rm", *program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    starts = [Start(**told) for told in json.loads(done.stdout)]
+    for found in starts:
+        check_start(found, existing)
+    undone = sum(found.after == found.before for found in starts)
+    unsaved = sum(found.after != found.before and not found.saved for found in starts)
+    saved = sum(bool(found.saved) for found in starts)
+    assert undone > len(disks) / 4
+    assert unsaved >= (3 if existing == "resume" else 1)
+    assert saved >= 3
+
+
+def check_start(found: Start, existing: str) -> None:
+    error = found.message.splitlines()[-1]
+    assert found.code == 2, found
+    assert error.startswith("error: "), found
+    assert "No such file" not in error, found
+    assert not any(path.startswith(("runs/.removed", "runs/.partial")) for path in found.after), found
+    if found.after == found.before:
+        assert found.seed == (None if existing == "resume" else 77)
+        return
+    assert found.seed == 0
+    (listed,) = [run for run in found.listed if run["name"] == "tiny"]
+    assert listed["state"] == "failed", found
+    safe = f"update {found.saved[-1]} is the last that is safe" if found.saved else "no update is safe"
+    assert safe in error, found
+    assert safe in listed["detail"], found
+    others = [run["name"] for run in found.listed if run["name"] != "tiny"]
+    assert others == (["tiny.1"] if existing == "restart" else [])

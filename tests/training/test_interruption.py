@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first signal ends the run soon, the second at once."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first signal ends the run soon, a second one that somebody sends at once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,9 @@ from keisei.training.callbacks import Callback
 from keisei.training.events import Saved
 from keisei.training.interruption import Interruption, UpdateAbandoned
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SENT = (signal.SIGINT, signal.SIGTERM)
+"""By somebody who may insist on it."""
+SIGNALS = (*SENT, signal.SIGHUP)
 
 
 def send(number: int) -> None:
@@ -108,7 +111,7 @@ def test_a_request_without_a_signal_gives_up_nothing() -> None:
     assert interruption.requested
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", SENT)
 def test_the_second_signal_ends_the_process(number: signal.Signals) -> None:
     code = (
         "import os, time\n"
@@ -124,6 +127,54 @@ def test_the_second_signal_ends_the_process(number: signal.Signals) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 128 + number
     assert done.stdout == done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [pair for pair in product(SIGNALS, repeat=2) if signal.SIGHUP in pair]
+)
+def test_a_terminal_that_is_closed_never_ends_the_process_at_once(
+    first: signal.Signals, second: signal.Signals
+) -> None:
+    """The shell may send SIGHUP again, and the system SIGTERM with it."""
+    reasons: list[str] = []
+    interruption = Interruption(on_request=reasons.append)
+    with interruption.installed():
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        send(first)
+        send(second)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # both arrive at once
+        assert interruption.requested
+        assert reasons[0] in (first.name, second.name)
+        send(signal.SIGHUP)
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    """`nohup` starts a run that way."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    interruption = Interruption()
+    try:
+        with interruption.installed():
+            send(signal.SIGHUP)
+        assert not interruption.requested
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("first", [(signal.SIGHUP, signal.SIGTERM), (signal.SIGTERM, signal.SIGHUP)])
+def test_although_the_terminal_is_closed_somebody_may_insist(first: Sequence[signal.Signals]) -> None:
+    code = (
+        "import os, time\n"
+        "from keisei.training.interruption import Interruption\n"
+        "with Interruption().installed():\n"
+        f"    for number in {tuple(map(int, first))}:\n"
+        "        os.kill(os.getpid(), number)\n"
+        "    print('still there', flush=True)\n"
+        "    os.kill(os.getpid(), 15)\n"
+        "    time.sleep(60)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (143, "still there\n")
 
 
 def test_another_thread_leaves_the_signals_alone() -> None:

@@ -84,8 +84,8 @@ def test_a_run_comes_before_the_preset_of_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a: [1,", r"mine\.yaml is not valid YAML"),
-        (b"- a\n- b\n", r"mine\.yaml must hold a table"),
+        (b"a: [1,", r"mine\.yaml: it is not valid YAML"),
+        (b"- a\n- b\n", r"mine\.yaml: it must hold a table"),
         (b"\xff\xfe\x00", r"mine\.yaml cannot be read as settings"),
     ],
 )
@@ -115,7 +115,7 @@ def test_all_problems_are_told_at_once() -> None:
     assert message.startswith("4 problems in preset tictactoe-ppo:")
     assert "learner.clipp: unknown setting; did you mean clip?" in message
     assert "parallel.horizon = -3: must be a whole number from 1 to 1048576" in message
-    assert "evaluation.games = 3: must be a whole number at least 2, a multiple of 2" in message
+    assert "evaluation.games = 3: must be a whole number from 2 to 1000000, a multiple of 2" in message
     assert "modell: unknown setting; did you mean model?" in message
 
 

@@ -9,19 +9,22 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+import keisei
 from keisei import make_game
 from keisei.cli.main import app
 from keisei.errors import ConfigError
 from keisei.evaluation import play_match, recorded_game, write_record
 from keisei.experience.demonstrations import demonstrate
 from keisei.games.records import RecordedGame
+from keisei.learners import imitation
 from keisei.learners.imitation import Imitation, ImitationConfig
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies import build_network
+from keisei.policies.neural import NeuralPolicy
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import RunDirectory
 from keisei.training.presets import load_preset
-from keisei.training.pretraining import read_library, split
+from keisei.training.pretraining import pretrain, read_library, split
 
 TINY = (
     "model.network=mlp",
@@ -128,6 +131,23 @@ def test_a_run_is_made_and_trained_on(library: Path, tmp_path: Path) -> None:
     assert later.checkpoint.update == 2
 
 
+def test_the_epoch_with_the_lowest_log_loss_is_kept(library: Path, tmp_path: Path) -> None:
+    """Few games teach the likeliest moves better and better, and make all others too unlikely."""
+    games = read_library([library], SPEC)
+    config = load_preset("shogi-ppo").config(TINY).resolved()
+    settings = ImitationConfig(learning_rate=0.01, minibatch_size=32)
+    with single_threaded():
+        found = pretrain(games, config, "taught", tmp_path, epochs=3, held_out=0.25, settings=settings)
+        skills = [epoch.skill for epoch in found.epochs]
+        assert found.best.skill.log_loss == min(skill.log_loss for skill in skills)
+        assert found.best.skill.accuracy < max(skill.accuracy for skill in skills)
+        _, measured = split(games, config, 0.25)
+        policy = keisei.load(found.run.path).policy
+        assert isinstance(policy, NeuralPolicy)
+        kept = Imitation(policy.network, config.env.make(batch=1, seed=0)).skill(measured)
+    assert kept.log_loss == pytest.approx(found.best.skill.log_loss, rel=1e-5)
+
+
 def test_whole_games_are_held_out(library: Path) -> None:
     config = load_preset("shogi-ppo").config(TINY).resolved()
     games = read_library([library], SPEC)
@@ -169,8 +189,13 @@ def test_what_cannot_be_learned_from(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_run_that_fails_leaves_nothing(library: Path, tmp_path: Path) -> None:
-    result = run_pretrain(tmp_path, str(library), "--run=mine", "--learning-rate=1e30")
+def test_a_run_that_fails_leaves_nothing(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far_too_fast = ImitationConfig(learning_rate=1e30)  # more than the command allows
+    with monkeypatch.context() as patched:
+        patched.setattr(imitation, "ImitationConfig", lambda **_: far_too_fast)
+        result = run_pretrain(tmp_path, str(library), "--run=mine")
     assert result.exit_code == 2
     assert "imitation has diverged" in result.stderr
     assert list(tmp_path.iterdir()) == []

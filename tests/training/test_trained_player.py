@@ -219,7 +219,7 @@ def test_masks_of_other_numbers_and_empty_ones_are_refused(player: TrainedPlayer
 
 
 def test_a_temperature_below_0_is_refused(player: TrainedPlayer, game: Game) -> None:
-    with pytest.raises(ConfigError, match="temperature must be 0"):
+    with pytest.raises(ConfigError, match="temperature = -1: must be 0"):
         player.predict(game.observe(), game.legal(), temperature=-1)
 
 

@@ -24,8 +24,9 @@ from training_for_tests import (
     train,
 )
 
-from keisei.errors import ConfigError, LearningError
+from keisei.errors import ConfigError, DivergenceError
 from keisei.games.shogi import Board, kif
+from keisei.learners.ppo_config import PPOConfig
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.database import RunDatabase
@@ -293,7 +294,7 @@ def test_checkpoints_come_on_schedule(tmp_path: Path, setting: str, saved: list[
 
 def test_callbacks_are_told_in_order(tmp_path: Path) -> None:
     recorder = Recorder()
-    train(tmp_path, "run.steps=768", "evaluation={every: 512, opponents: [random]}", callbacks=[recorder])
+    train(tmp_path, "run.steps=768", "evaluation={every: 384, opponents: [random]}", callbacks=[recorder])
     assert recorder.order == [
         ("checkpoint", 0), ("start", 0),
         ("update", 1), ("checkpoint", 1),
@@ -422,12 +423,15 @@ def test_an_error_in_a_callback_ends_the_run_and_loses_nothing(tmp_path: Path) -
 # How a run fails
 
 
-def test_a_run_that_diverges_says_so_and_keeps_what_it_had(tmp_path: Path) -> None:
-    with pytest.raises(LearningError, match=r"lower learner\.learning_rate"):
-        train(tmp_path, "learner.learning_rate=1e30", "learner.max_grad_norm=1e30")
+def test_a_run_that_diverges_says_so_and_keeps_what_it_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PPOConfig, "learning_rate_at", lambda *_: 1e30)  # settings allow less
+    with pytest.raises(DivergenceError, match=r"lower learner\.learning_rate"):
+        train(tmp_path, "learner.max_grad_norm=1e12")
     run = RunDirectory.open(tmp_path / "run")
     assert run.status().state is RunState.FAILED
-    assert "LearningError" in run.status().detail
+    assert "DivergenceError" in run.status().detail
     found = CheckpointArchive(run.checkpoints, read_only=True).latest()
     assert found is not None
     assert found.skipped == ()

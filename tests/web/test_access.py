@@ -15,9 +15,10 @@ from web_for_tests import BEARER, TOKEN, WON, Served, add_game, go_live, make_hi
 from keisei.errors import ConfigError
 from keisei.runs.control import Requests
 from keisei.runs.database import RunDatabase
+from keisei.runs.directory import RunDirectory
 from keisei.runs.rows import GameRow
 from keisei.web import stream
-from keisei.web.access import LARGEST_BODY, Access
+from keisei.web.access import LARGEST_BODY, Access, is_loopback
 from keisei.web.server import Server
 
 
@@ -166,11 +167,72 @@ def test_another_address_needs_a_token() -> None:
     assert Server(Path("runs")).access().reading_is_free
 
 
-def test_there_reading_needs_the_token_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "LocalHost",
+        "127.0.0.1",
+        "127.0.0.2",
+        "127.255.255.254",
+        "::1",
+        "0:0::1",
+        "::ffff:127.0.0.1",
+    ],
+)
+def test_addresses_of_this_machine_alone(host: str) -> None:
+    assert is_loopback(host)
+    assert Server(Path("runs"), host).access().reading_is_free
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.evil.example",
+        "127.0.0.1.evil.example",
+        "127.1",
+        "127.0.0.256",
+        "localhost.evil.example",
+        "localhost.",
+        "::2",
+        "::ffff:10.0.0.1",
+        "0.0.0.0",
+        "::",
+        "",
+        "128.0.0.1",
+        "10.127.0.0",
+    ],
+)
+def test_a_name_that_only_looks_like_this_machine_needs_a_token(host: str) -> None:
+    assert not is_loopback(host)
+    with pytest.raises(ConfigError, match="needs a token"):
+        Server(Path("runs"), host).access()
+    assert not Server(Path("runs"), host, token=TOKEN).access().reading_is_free
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "short",
+        "fifteen-letters",
+        "two\nlines-of-a-token",
+        "ein-schlüssel-für-mich",
+        "a token with spaces",
+    ],
+)
+def test_a_token_that_is_none_is_refused(token: str) -> None:
+    with pytest.raises(ConfigError, match="a token"):
+        Server(Path("runs"), token=token).access()
+
+
+@pytest.mark.parametrize(("host", "private"), [("0.0.0.0", False), ("127.0.0.1", True)])
+def test_there_reading_needs_the_token_too(tmp_path: Path, host: str, private: bool) -> None:
     make_history(tmp_path)
-    with serving(tmp_path, "0.0.0.0") as dashboard:
-        for path in ("/api/runs", "/api/runs/run", "/api/stream", "/metrics", "/api/session"):
+    with serving(tmp_path, host, private=private) as dashboard:
+        for path in ("/api/runs", "/api/runs/run", "/api/stream", "/metrics", "/api/session", "/api/games"):
             assert dashboard.get(path).status == 401, path
+        assert dashboard.post("/api/play", {"game": "tictactoe"}).status == 401
         assert dashboard.get("/api/runs", **BEARER).status == 200
         assert dashboard.get("/metrics", **BEARER).status == 200
         page = dashboard.get("/run/run")
@@ -332,18 +394,6 @@ def _opens(dashboard: Served) -> bool:
         return b"200 OK" in line.recv(4096)
 
 
-def test_the_number_of_clients_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keisei.web.server.MOST_CLIENTS", 4)
-    with serving(tmp_path) as dashboard:
-        idle = [socket.create_connection(("127.0.0.1", dashboard.port), timeout=30) for _ in range(8)]
-        for line in idle:
-            line.sendall(b"GET /api/session HTTP/1.1\r\nHost: localhost\r\n")  # never ends its request
-        time.sleep(0.2)
-        assert dashboard.get("/api/session").status == 503
-        for line in idle:
-            line.close()
-
-
 # What every answer says to a browser.
 
 
@@ -376,3 +426,27 @@ def test_many_threads_may_ask_at_once(served: Served) -> None:
     for thread in threads:
         thread.join()
     assert found == [200] * 16
+
+
+def test_runs_in_folders_are_served_and_nothing_behind_links_in_their_names(tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    config = {"env": {"game": "tictactoe"}}
+    RunDirectory.create(root, "lr/seed0", config)
+    outside = RunDirectory.create(tmp_path / "elsewhere", "seed0", config)
+    (root / "linked").symlink_to(outside.path.parent)
+    (root / "lr" / "linked").symlink_to(outside.path)
+    with serving(root) as dashboard:
+        listed = [run["name"] for run in dashboard.get("/api/runs").json["runs"]]
+        assert listed == ["lr/seed0"]
+        for path in ("/api/runs/lr/seed0", "/api/runs/lr%2Fseed0", "/run/lr/seed0", "/run/lr%2Fseed0"):
+            assert dashboard.get(path).status == 200
+        assert dashboard.get("/api/runs/lr%2Fseed0/curves?metric=train/loss").status == 200
+        for name in (
+            "linked/seed0",
+            "lr/linked",
+            "lr/../lr/seed0",
+            "..%2Felsewhere%2Fseed0",
+            "lr",
+            "a/b/c/d",
+        ):
+            assert dashboard.get(f"/api/runs/{name}").status == 404, name

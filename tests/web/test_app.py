@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from runs_for_tests import make_run
 from web_for_tests import WON, Served, add_game, go_live, make_history, serving
 
+from keisei.games import registered_games
 from keisei.games.shogi import Board, kif
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
@@ -71,7 +72,9 @@ def test_settings_are_the_same_whether_read_in_sections_or_at_once(tmp_path: Pat
     assert flat_settings(run) == whole
     assert len(whole) > 50
     (run.path / "config.yaml").write_text(f"{text}shared: &a {{x: 1}}\nagain: *a\n")
-    assert flat_settings(run) == whole | {"shared.x": "1", "again.x": "1"}
+    assert flat_settings(run) == {}  # parts with names are refused
+    (run.path / "config.yaml").write_text(text + "".join(f"more{n}: {n}\n" for n in range(100)))
+    assert flat_settings(run) == whole | {f"more{n}": str(n) for n in range(100)}
     (run.path / "config.yaml").write_text("[")
     assert flat_settings(run) == {}
 
@@ -314,7 +317,10 @@ def played(served: Served, **wanted: object) -> dict[str, object]:
 
 def test_the_games_and_their_players_are_offered(served: Served) -> None:
     games = {game["name"]: game for game in served.get("/api/games").json["games"]}
-    assert set(games) == {"shogi", "ludo", "connect-four", "tictactoe"}
+    # Tests before this one may have registered games in this process; those of a page are made in another.
+    assert {"shogi", "ludo", "tictactoe", "treasurehunt"} <= set(games) <= {*registered_games()} - {"dummy"}
+    assert games["treasurehunt"]["at_once"]
+    assert games["treasurehunt"]["seats"][0] == "Agent 1"
     assert games["shogi"]["options"] == ["start"]
     assert "heuristic" in games["ludo"]["players"]
     assert "search:2" in games["connect-four"]["players"]
@@ -349,6 +355,51 @@ def test_a_game_that_is_looked_back_at_does_not_go_on(served: Served) -> None:
 def test_players_alone_make_one_move_at_a_time(served: Served) -> None:
     frame = played(served, game="tictactoe", seats=["random", "greedy"])
     assert len(frame["actions"]) == 1
+
+
+def test_one_seat_chooses_and_players_act_for_the_others(served: Served) -> None:
+    (offer,) = [one for one in served.get("/api/games").json["games"] if one["name"] == "treasurehunt"]
+    count = len(offer["seats"])
+    seats = ["random"] * count
+    seats[1] = "person"
+    wanted: dict[str, Any] = {"game": "treasurehunt", "seats": seats, "view": 1, "seed": 5}
+    frame = played(served, **wanted)
+    assert (frame["actions"], frame["seat"], len(frame["choices"])) == ([], 1, 4)
+    frame = played(served, **wanted, chosen=2)
+    assert len(frame["actions"]) == count
+    assert (frame["actions"][1], frame["plies"], frame["before"]) == (2, 1, 0)
+    again = played(served, **wanted, actions=frame["actions"], chosen=0)
+    assert again["actions"][:count] == frame["actions"]
+    assert (again["plies"], again["before"]) == (2, count)
+    back = played(served, **wanted, actions=again["actions"], at=1)
+    assert back["svg"] == frame["svg"]
+    assert (back["ply"], back["choices"]) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rule"),
+    [
+        ({"game": "hawk-dove", "seats": ["person", "person"]}, "one seat may be a person's"),
+        ({"game": "hawk-dove", "seats": ["random", "random"], "chosen": 0}, "no person acts now"),
+        ({"game": "hawk-dove", "seats": ["person", "random"], "actions": [0]}, "2 seats act at once"),
+        ({"game": "hawk-dove", "seats": ["person", "random"], "chosen": 2}, "a whole number in 0 … 1"),
+        ({"game": "tictactoe", "actions": [0, 3, 1, 4, 2], "chosen": 5}, "the game is over"),
+        ({"game": "tictactoe", "actions": [0], "chosen": 0}, "is not legal"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_by_its_rule(served: Served, wanted: Any, rule: str) -> None:
+    answer = served.post("/api/play", wanted)
+    assert answer.status == 400
+    assert rule in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("game", "options", "scale"),
+    [("shogi", {}, "chance"), ("ludo", {"players": 4}, "score"), ("treasurehunt", {}, "return")],
+)
+def test_values_say_their_scale(served: Served, game: str, options: Any, scale: str) -> None:
+    seats = ["random"] * options.get("players", 2)
+    assert played(served, game=game, options=options, seats=seats, at=0)["scale"] == scale
 
 
 def test_shogi_starts_from_any_position(served: Served) -> None:
@@ -396,3 +447,27 @@ def test_reading_disturbs_no_trainer(served: Served) -> None:
     served.get("/api/runs/fresh")
     served.get("/api/runs")
     assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()} == before
+
+
+def test_a_missing_page_is_a_page_in_a_browser_and_json_to_programs(served: Served) -> None:
+    browser = served.get("/nowhere", accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    assert (browser.status, browser.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no such page" in browser.text
+    program = served.get("/nowhere", accept="*/*")
+    assert (program.status, program.json) == (404, {"error": "Not Found"})
+
+
+def test_a_folder_gives_the_means_of_its_runs(tmp_path: Path) -> None:
+    for seed, loss in enumerate((1.0, 3.0)):
+        run = make_run(tmp_path, f"lr/seed{seed}")
+        with RunDatabase(run.database) as database:
+            for update in (1, 2):
+                database.add_metrics(update, 100 * update, {"train/loss": loss * update})
+    with serving(tmp_path) as served:
+        found = served.get("/api/means?folder=lr&metric=train/loss").json
+        assert [run["name"] for run in found["runs"]] == ["lr/seed0", "lr/seed1"]
+        curve = found["curves"]["train/loss"]
+        assert (curve["step"], curve["value"]) == ([100, 200], [2.0, 4.0])
+        assert curve["low"][0] == pytest.approx(2 - 12.706, abs=0.01)  # Student's, with one degree of freedom
+        for wrong in ("", "..", "lr/seed0", "other"):
+            assert served.get(f"/api/means?folder={wrong}").status == 404

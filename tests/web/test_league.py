@@ -102,6 +102,10 @@ def test_members_whose_weights_were_deleted_are_not_shown(tmp_path: Path) -> Non
 def card(page: Page, served: Served) -> Locator:
     page.goto(f"{served.address}/run/run")
     found = page.get_by_role("region", name="League")
+    heading = page.get_by_role("heading", name="League")
+    expect(heading).to_be_visible()
+    if not found.is_visible():  # sections are folded on a phone
+        heading.click()
     expect(found).to_be_visible()
     return found
 
@@ -165,7 +169,7 @@ def test_an_open_page_follows_the_league(tmp_path: Path, page: Page) -> None:
             found = card(page, dashboard)
             rows = found.get_by_role("table", name="Members of the league").locator("tbody tr")
             expect(rows).to_contain_text(["1,300 last 200"])
-            page.evaluate("document.querySelector('#league').dataset.kept = 'yes'")
+            page.evaluate("document.querySelector('#league > .body').dataset.kept = 'yes'")
             update = RANDOM.update + 100
             joined = [replace(RANDOM, update=update, wins=2000), replace(UNMET, update=update)]
             database.add_league(joined, [])

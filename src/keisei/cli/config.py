@@ -1,4 +1,4 @@
-"""``keisei config``: all settings of a preset, a file or a run, with explanations."""
+"""``keisei config``: all settings of a preset, a file, a run or a game, with explanations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH = 110
 
 
 def config(
-    target: Annotated[str | None, typer.Argument(help="A preset, a settings file or a run.")] = None,
+    target: Annotated[str | None, typer.Argument(help="A preset, a settings file, a run or a game.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting, as in keisei train.")
     ] = None,
@@ -31,6 +31,7 @@ def config(
 ) -> None:
     """Print all settings of a run, defaults included, as YAML that `keisei train` reads. Without a target, list the
     presets."""
+    from keisei.cli.views.terminal import visible
     from keisei.training.presets import find_source, load_preset, preset_names
 
     if schema:
@@ -41,9 +42,10 @@ def config(
         for name in names:
             typer.echo(f"{name:{width}} {load_preset(name).about}")
     else:
-        resolved = find_source(target, root).config(set_ or []).resolved()
+        source = find_source(target, root)
+        resolved = source.config(set_ or []).resolved()
         lines = _explained(resolved) if explain else [_yaml(resolved.model_dump(mode="json"))]
-        typer.echo("\n".join(lines))
+        typer.echo(visible("\n".join([*_comment(source.chosen, ""), *lines])))
 
 
 def _schema() -> str:

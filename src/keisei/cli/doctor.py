@@ -12,11 +12,11 @@ from importlib.util import find_spec
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from keisei.cli.installation import checkout, pip_install
+from keisei.cli.views.terminal import Terminal
 from keisei.errors import KeiseiError
 from keisei.machine.cores import core_limit, machine_cores
 from keisei.machine.memory import free_memory, memory_limit
@@ -49,7 +49,7 @@ def _report(findings: Sequence[Finding]) -> None:
     for finding in findings:
         mark = Text("–", "yellow") if finding.remedy else Text("✓", "green")
         table.add_row(mark, finding.name, Text(finding.value))
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     console.print(table)
     console.print(
         "\nTo get what is missing:" if any(finding.remedy for finding in findings) else "\nAll is there."

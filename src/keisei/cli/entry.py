@@ -1,7 +1,8 @@
 """The start of the ``keisei`` command.
 
 A GUI that starts ``keisei usi`` expects its first answer at once, and typer alone takes too long to import. So this
-command is looked for before all others, and so is ``keisei games``, which imports enough without it.
+command is looked for before all others, and so is ``keisei games``, which imports enough without it. Before anything
+else, Ctrl-C is taken care of.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import gc
 import os
 import sys
 
+from keisei.cli.interrupts import leave_at_once
+
 __all__ = ["main"]
 
 _SHORT = ("config", "doctor", "games", "runs")
@@ -17,6 +20,10 @@ _SHORT = ("config", "doctor", "games", "runs")
 
 
 def main() -> None:
+    leave_at_once()
+    from keisei.cli.streams import prepare_streams
+
+    prepare_streams()
     if sys.argv[1:2] == ["usi"]:
         from keisei.cli.usi import main as usi
 

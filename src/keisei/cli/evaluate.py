@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from keisei.cli.numbers import MAX_GAMES, MAX_OPENING, MAX_SEED, temperature
 from keisei.cli.views.match_report import (
     bar_of,
     games_progress,
     matches_as_json,
     prepare_records,
+    print_facts,
     print_matches,
     write_records,
 )
@@ -25,22 +27,24 @@ Games = Annotated[
     int,
     typer.Option(
         min=2,
+        max=MAX_GAMES,
         help="Games of each match: an even number. In games of three seats and more it is rounded up, so that each "
         "seat counts alike.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed plays the same games.")]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The same seed plays the same games.")]
 Temperature = Annotated[
     float | None,
-    typer.Option(
-        min=0,
-        help="Temperature of networks; 0 takes the best action. The default is that of their runs' evaluations.",
+    temperature(
+        "Temperature of networks; 0 takes the best action. The default is that of their runs' evaluations.",
     ),
 ]
 OpeningPlies = Annotated[
     int | None,
     typer.Option(
-        min=0, help="Random plies at the start of games, the same for each seat; the default suits the game."
+        min=0,
+        max=MAX_OPENING,
+        help="Random plies at the start of games, the same for each seat; the default suits the game.",
     ),
 ]
 Root = Annotated[Path, typer.Option(help="The directory of runs.")]
@@ -77,7 +81,7 @@ def evaluate(
     both play the same games alone."""
     from keisei.evaluation import play_match
     from keisei.evaluation.matches import whole_rounds
-    from keisei.training.players import game_of, load_player
+    from keisei.training.players import checkpoint_facts, game_of, load_player
 
     game, suffix = game_of(run, root), form and f".{form}"
     games = whole_rounds(games, game.spec.seats)
@@ -87,6 +91,8 @@ def evaluate(
     player, *others = (
         load_player(text, game.spec, root, temperature) for text in (run, *(opponent or ["random"]))
     )
+    if not as_json:
+        print_facts(player.name, checkpoint_facts(player.name, root))
     with games_progress() as progress:
         matches = [
             play_match(

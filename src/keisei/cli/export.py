@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from keisei.cli.evaluate import Root
+from keisei.cli.views.terminal import Terminal
 from keisei.errors import ConfigError
 
 
@@ -34,7 +34,7 @@ def export(
     about = {"checkpoint": find_checkpoint(run, root).name, "options": dict(game.options)}
     batch = make_game(game.name, batch=PROBE_GAMES, **dict(game.options))
     written = export_onnx(loaded.network, batch, out, about)
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     console.print(f"Network: {written.model}", markup=False, soft_wrap=True)
     console.print(f"What its numbers mean: {written.meaning}", markup=False, soft_wrap=True)
     console.print(f"ONNX Runtime gives the numbers of torch, up to {written.largest_difference:.1g}.")

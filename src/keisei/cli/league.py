@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from keisei.cli.plot import find_directory
+from keisei.cli.views.terminal import Terminal
 from keisei.cli.views.wording import counted, one_line, percent
 from keisei.errors import RunError
 from keisei.runs.database import RunDatabase
@@ -37,7 +37,7 @@ def league(
     if as_json:
         typer.echo(json.dumps(_as_json(view), indent=2))
         return
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     console.print(_members(view))
     for line in _facts(view):
         console.print(line, soft_wrap=True)

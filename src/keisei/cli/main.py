@@ -6,7 +6,9 @@ A subcommand is imported when it is called, so ``keisei --help`` and small comma
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
+import logging
 import os
 import sys
 from importlib import import_module
@@ -15,6 +17,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from keisei.cli.interrupts import EXIT_CODE, interruptible, was_interrupted
+from keisei.cli.trusting import taking_trust
 from keisei.cli.views.waiting import torch_announced
 from keisei.errors import KeiseiError
 
@@ -42,6 +46,7 @@ COMMANDS = {
     "serve": "Show all runs in a browser, live, and play against them.",
     "simulate": "Estimate how fast a cluster is, and where more nodes no longer help.",
     "soak": "Kill, stop, reset and pause workers, and check every slab.",
+    "sweep": "Train a preset with several settings and seeds, and tell which settings are best.",
     "tournament": "Play all players against each other, and rate them.",
     "train": "Train by self-play.",
     "usi": "Speak USI on standard input and output, for a Shogi GUI.",
@@ -60,21 +65,51 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
-        return name, None if name is None else _imported(name), rest
+        command = None if name is None else _imported(name)
+        ctx.with_resource(interruptible())  # from now on it may have something to tidy up
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
+        if logging.lastResort is not None:  # prints the warnings of commands that show them in no other way
+            logging.lastResort.setFormatter(_Visible())
         try:
             with torch_announced():
                 return super().invoke(ctx)
-        except KeiseiError as error:
+        except Exception as error:
+            if was_interrupted() and os.environ.get("KEISEI_DEBUG") != "1":
+                raise typer.Exit(EXIT_CODE) from None  # a library has made another error of the interrupt
+            if not isinstance(error, KeiseiError | OSError):
+                raise
+            if not isinstance(error, KeiseiError) and error.errno != errno.ENAMETOOLONG:
+                raise
             if os.environ.get("KEISEI_DEBUG") == "1":
                 raise
-            from rich.console import Console
             from rich.text import Text
 
-            text = "\n".join([f"error: {error}", *getattr(error, "__notes__", ())])
-            Console(stderr=True).print(Text(text, style="bold red"), soft_wrap=True)
+            from keisei.cli.views.terminal import Terminal
+
+            text = "\n".join([f"error: {_told(error)}", *getattr(error, "__notes__", ())])
+            Terminal(stderr=True).print(Text(text, style="bold red"), soft_wrap=True)
             raise typer.Exit(2) from None
+
+
+def _told(error: KeiseiError | OSError) -> str:
+    """Gives the text of an error. A name that is too long for a file has been given by a person."""
+    if isinstance(error, KeiseiError):
+        return str(error)
+    return (
+        f"there is no file and no run with a path of {len(str(error.filename))} letters, {str(error.filename)[:60]!r} "
+        f"…; the name of a run has 100 letters at most"
+    )
+
+
+class _Visible(logging.Formatter):
+    """Shows control sequences in warnings as text: they may quote what others have written."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        from keisei.cli.views.terminal import visible
+
+        return visible(super().format(record))
 
 
 def _imported(name: str) -> Any:
@@ -82,7 +117,7 @@ def _imported(name: str) -> Any:
     found = getattr(import_module(f"keisei.cli.{module}"), attribute)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(name)(found)
+        alone.command(name)(taking_trust(found))
         found = alone
     return typer.main.get_command(found)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keisei.cli.evaluate import Json, OpeningPlies, RecordForm, Records, Root, Seed, Temperature, need_players
+from keisei.cli.numbers import MAX_GAMES, MAX_SECONDS
 from keisei.cli.views.match_report import (
     bar_of,
     games_progress,
@@ -41,6 +43,8 @@ class _Plan:
     """A match as it was asked for."""
 
     texts: tuple[str, str]
+    commands: tuple[list[str], list[str]]
+    """The commands of engines; empty for other players."""
     options: tuple[Mapping[str, str], Mapping[str, str]]
     game: RunGame
     root: Path
@@ -54,7 +58,8 @@ def match(
     first: Annotated[str, typer.Argument(help=_PLAYER)],
     second: Annotated[str, typer.Argument(help=_PLAYER)],
     games: Annotated[
-        int, typer.Option(min=2, help="An even number: each player has each seat in half of them.")
+        int,
+        typer.Option(min=2, max=MAX_GAMES, help="An even number: each player has each seat in half of them."),
     ] = 20,
     game: Annotated[
         str | None, typer.Option(help="The game, if neither player is a run. The default is Shogi.")
@@ -62,13 +67,19 @@ def match(
     seed: Seed = 0,
     temperature: Temperature = None,
     opening_plies: OpeningPlies = None,
-    time: Annotated[float, typer.Option(min=0, help="Seconds of a side for a game with an engine.")] = 0.0,
+    time: Annotated[
+        float,
+        typer.Option(min=0, max=MAX_SECONDS, help="Seconds of a side for a game with an engine."),
+    ] = 0.0,
     byoyomi: Annotated[
         float | None,
-        typer.Option(min=0, help="Seconds of each move after that. 1 by default, without --increment."),
+        typer.Option(min=0, max=MAX_SECONDS, help="Seconds of each move after that; 1 without --increment."),
     ] = None,
     increment: Annotated[
-        float, typer.Option(min=0, help="Seconds that a side gets with each move, in place of byoyomi.")
+        float,
+        typer.Option(
+            min=0, max=MAX_SECONDS, help="Seconds that a side gets with each move, in place of byoyomi."
+        ),
     ] = 0.0,
     first_option: Annotated[list[str] | None, typer.Option(help=f"{_OPTION} Of the first player.")] = None,
     second_option: Annotated[list[str] | None, typer.Option(help=f"{_OPTION} Of the second player.")] = None,
@@ -85,6 +96,7 @@ def match(
     found = game_of_players((first, second), game, root)
     plan = _Plan(
         texts=(first, second),
+        commands=(_command(first), _command(second)),
         options=(_options(first_option), _options(second_option)),
         game=found,
         root=root,
@@ -95,7 +107,7 @@ def match(
     )
     if records is not None:
         prepare_records(records, found.spec, suffix)
-    if any(text.startswith(ENGINE) for text in plan.texts):
+    if any(plan.commands):
         played = _against_engines(plan, _control(time, byoyomi, increment))
     else:
         played = _among_ours(plan, record=records is not None)
@@ -177,10 +189,40 @@ def _against_engines(plan: _Plan, control: TimeControl) -> MatchResult:
 
     plies = 4 if plan.opening_plies is None else plan.opening_plies
     settings = MatchSettings(plan.games, plan.seed, plies, plan.game.spec.max_plies or 512, control)
-    with ExitStack() as stack, games_progress() as progress:
+    with _ended_in_order(), ExitStack() as stack, games_progress() as progress:
         first, second = (_contestant(plan, number, stack) for number in (0, 1))
         bar = bar_of(progress, f"{first.name} against {second.name}", plan.games)
         return play_engines(first, second, settings, bar)
+
+
+def _command(text: str) -> list[str]:
+    """Splits usi:COMMAND as a shell does; empty for a player that is no engine."""
+    if not text.startswith(ENGINE):
+        return []
+    try:
+        command = shlex.split(text.removeprefix(ENGINE))
+    except ValueError as error:
+        raise ConfigError(
+            f"{text}: {error}; write usi:COMMAND, with quotes in pairs, such as usi:'./my engine'"
+        ) from None
+    if not any(command):
+        raise ConfigError(f"{text}: no command follows; write usi:COMMAND, such as usi:./engine")
+    return command
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Lets SIGTERM and SIGHUP end a match as Ctrl-C does: the engines have sessions of their own, and are ended."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _contestant(plan: _Plan, number: int, stack: ExitStack) -> Contestant:
@@ -191,9 +233,9 @@ def _contestant(plan: _Plan, number: int, stack: ExitStack) -> Contestant:
     from keisei.interfaces.usi.thinkers import mind_of
     from keisei.training.players import load_player
 
-    text, options = plan.texts[number], plan.options[number]
-    if text.startswith(ENGINE):
-        client = UsiClient(shlex.split(text.removeprefix(ENGINE)), options)
+    text, command, options = plan.texts[number], plan.commands[number], plan.options[number]
+    if command:
+        client = UsiClient(command, options)
         stack.callback(client.end)
         return EngineContestant(client.name, client)
     if options:

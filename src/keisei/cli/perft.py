@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from keisei.cli.views.terminal import Terminal
+
 if TYPE_CHECKING:
     from keisei.games.shogi import Board
+
+
+MAX_DEPTH = 20
+"""The start has some 10^30 leaves at this depth."""
 
 
 def perft(
@@ -26,7 +32,7 @@ def perft(
     depth = _depth(words[-1])
     # An SFEN contains spaces, and may come with or without quotes.
     board = shogi.Board(" ".join(words[:-1]) or None)
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     started = time.perf_counter()
     nodes = _divided(console, board, depth) if divide and depth else shogi.perft(board.sfen(), depth)
     seconds = time.perf_counter() - started
@@ -36,8 +42,10 @@ def perft(
 
 
 def _depth(text: str) -> int:
-    if not text.isdecimal():
-        raise typer.BadParameter(f"the depth comes last and is a whole number, 0 or more; got {text!r}")
+    if not (text.isdecimal() and len(text) <= 3 and int(text) <= MAX_DEPTH):
+        raise typer.BadParameter(
+            f"the depth comes last and is a whole number from 0 to {MAX_DEPTH}; got {text[:60]!r}"
+        )
     return int(text)
 
 

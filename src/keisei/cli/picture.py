@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from keisei.cli.numbers import MAX_FEW, MAX_GAMES, MAX_SHOWN
+from keisei.cli.views.terminal import Terminal
 from keisei.errors import ConfigError
 
 FORMATS = (".gif", ".png", ".svg")
@@ -17,10 +18,13 @@ def picture(
     game: Annotated[Path, typer.Argument(help="A record of Shogi: KIF, CSA or SFEN.")],
     out: Annotated[Path, typer.Option(help="A GIF of the whole game, or a PNG or SVG of one position.")],
     ply: Annotated[
-        int | None, typer.Option(min=0, help="The position after so many moves; by default the last one.")
+        int | None,
+        typer.Option(min=0, max=MAX_FEW, help="The position after so many moves; by default the last one."),
     ] = None,
-    number: Annotated[int, typer.Option(min=1, help="Which game of the file.")] = 1,
-    seconds: Annotated[float, typer.Option(min=0.02, help="Seconds of each position in a GIF.")] = 0.7,
+    number: Annotated[int, typer.Option(min=1, max=MAX_GAMES, help="Which game of the file.")] = 1,
+    seconds: Annotated[
+        float, typer.Option(min=0.02, max=MAX_SHOWN, help="Seconds of each position in a GIF.")
+    ] = 0.7,
 ) -> None:
     """Draw a game of Shogi: all of it as a GIF, or one position as a PNG or SVG."""
     from keisei.games.shogi import board_svg, read_records
@@ -48,4 +52,4 @@ def picture(
         else:
             out.write_text(board_svg(board.setup, board.peek()), encoding="utf-8")
         shown = f"the position after {last} moves"
-    Console(highlight=False).print(f"Picture: {out}, {shown}", markup=False, soft_wrap=True)
+    Terminal(highlight=False).print(f"Picture: {out}, {shown}", markup=False, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
@@ -11,16 +12,18 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
-from keisei.cli.views.wording import duration, one_line
+from keisei.cli.views.left_out import whole_ones
+from keisei.cli.views.terminal import Terminal
+from keisei.cli.views.wording import counted, duration, one_line
 from keisei.errors import ConfigError, KeiseiError, RunError
 from keisei.games.options import did_you_mean
 from keisei.interfaces.charts import COLOURS, Heading, Panel, Picture, Point, Series, x_ticks
+from keisei.interfaces.mean_curves import mean_curve
 from keisei.interfaces.terminal_charts import TerminalPicture
 from keisei.runs import metric_names as tags
 from keisei.runs.database import RunDatabase
-from keisei.runs.directory import CONFIG, RunDirectory, list_runs
+from keisei.runs.directory import CONFIG, RunDirectory, list_runs, named_below
 from keisei.runs.durable_files import replace_file
 
 SHARES = {"first wins": tags.FIRST_WINS, "draws": tags.DRAWS, "cut off": tags.TRUNCATIONS}
@@ -64,6 +67,8 @@ class RunCurves:
     """Scores by opponent, with 95 % intervals."""
     best: Points
     """Scores against the run's own best checkpoint at that time."""
+    mean_of: str = ""
+    """What the curves are a mean of, such as ``3 seeds``; empty for those of one run."""
 
     def metric(self, name: str) -> Points:
         return self.metrics.get(name, [])
@@ -75,25 +80,91 @@ class RunCurves:
 
 
 def plot(
-    runs: Annotated[list[str], typer.Argument(help="Runs: their names, or their paths.")],
+    runs: Annotated[list[str], typer.Argument(help="Runs or folders of runs: their names, or their paths.")],
     out: Annotated[Path | None, typer.Option(help="Write a PNG, SVG or PDF instead of drawing here.")] = None,
     metric: Annotated[
         list[str] | None, typer.Option(help="Draw this metric, such as train/value_loss; may be repeated.")
     ] = None,
+    mean: Annotated[
+        bool, typer.Option("--mean", help="Draw the mean over the runs of each folder, such as seeds.")
+    ] = False,
     root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
 ) -> None:
-    """Draw curves of runs: strength, entropy, games and speed over the transitions."""
-    if len(runs) > len(COLOURS):
-        raise ConfigError(f"{len(runs)} runs are too many for one picture; draw at most {len(COLOURS)}")
+    """Draw curves of runs: strength, entropy, games and speed over the transitions. With --mean the bands are 95 %
+    intervals of the mean over runs."""
     if out is not None:
         _check_out(out)
-    paths = [find_directory(run, root) for run in runs]
-    curves = _with_distinct_names([(path, read_run(path, metric or OVERVIEW)) for path in paths])
+    paths = list(dict.fromkeys(path for run in runs for path in find_directories(run, root)))
+    read = whole_ones([*map(str, paths)], lambda path: read_run(Path(path), metric or OVERVIEW))
+    found = {Path(path): curves for path, curves in read.items()}
+    curves = mean_curves(found, root) if mean else _with_distinct_names([*found.items()])
+    if len(curves) > len(COLOURS):
+        raise _too_many(curves, mean)
     picture = metrics_picture(curves, metric) if metric else overview(curves)
     if out is None:
         _draw(picture)
     else:
         _write(picture, out)
+
+
+def mean_curves(read: Mapping[Path, RunCurves], root: Path) -> list[RunCurves]:
+    """Gives the mean of the runs that lie in one folder, for each folder."""
+    folders: dict[Path, list[Path]] = {}
+    for path in read:
+        folders.setdefault(path.parent, []).append(path)
+    return [
+        _mean_of(named_below(folder, root).name, [read[path] for path in paths], _seeds_of(paths))
+        for folder, paths in folders.items()
+    ]
+
+
+def _mean_of(name: str, runs: Sequence[RunCurves], seeds: set[object]) -> RunCurves:
+    """Makes one run of several: its curves are their means."""
+    metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
+    opponents = list(dict.fromkeys(opponent for run in runs for opponent in run.scores))
+    return RunCurves(
+        name=one_line(name),
+        game=_common([run.game for run in runs]),
+        network=_common([run.network for run in runs]),
+        transitions=min(run.transitions for run in runs),
+        known=list(dict.fromkeys(metric for run in runs for metric in run.known)),
+        metrics={metric: mean_curve([run.metric(metric) for run in runs]) for metric in metrics},
+        scores={
+            name: [_within_bounds(point) for point in mean_curve([run.scores.get(name, []) for run in runs])]
+            for name in opponents
+        },
+        best=[],
+        mean_of=counted(len(runs), "seed" if len(seeds) == len(runs) else "run"),
+    )
+
+
+def _within_bounds(point: Point) -> Point:
+    """No score is below 0 or above 1, whatever Student's interval of so few says."""
+    return (
+        point._replace(low=max(0.0, point.low), high=min(1.0, point.high)) if isfinite(point.low) else point
+    )
+
+
+def _seeds_of(paths: Sequence[Path]) -> set[object]:
+    """Gives the seeds of runs, as far as they can be read."""
+    found: set[object] = set()
+    for path in paths:
+        with suppress(KeiseiError):
+            found.add(str(_table(RunDirectory(path).config(), "run").get("seed")))
+    return found
+
+
+def _common(texts: Sequence[str]) -> str:
+    """Gives what all have; empty if they differ."""
+    return texts[0] if len(set(texts)) == 1 else ""
+
+
+def _too_many(curves: Sequence[RunCurves], mean: bool) -> ConfigError:
+    way_out = "name fewer folders" if mean else "name fewer, or draw the mean of each folder: --mean"
+    what = "folders" if mean else "runs"
+    return ConfigError(
+        f"{len(curves)} {what} are too many for one picture, which has room for {len(COLOURS)}; {way_out}"
+    )
 
 
 def read_run(path: Path, wanted: Iterable[str]) -> RunCurves:
@@ -134,7 +205,7 @@ def overview(runs: Sequence[RunCurves]) -> Picture:
         _metric_curves(runs, {"": name}) for name in (tags.GAME_LENGTH, tags.SPEED, tags.WORKER_UTILISATION)
     )
     panels = [
-        shares("Score in matches against", strength, "with 95 % intervals", columns=2, rows=2),
+        shares("Score in matches against", strength, _bands(runs), columns=2, rows=2),
         from_zero(*_exploration(runs)),
         from_zero("Game length", length, "mean plies"),
         shares("Self-play games", _metric_curves(runs, SHARES), "shares"),
@@ -142,6 +213,12 @@ def overview(runs: Sequence[RunCurves]) -> Picture:
         shares("Workers", busy, "share of time at play"),
     ]
     return _picture(runs, panels, columns=3)
+
+
+def _bands(runs: Sequence[RunCurves]) -> str:
+    """Says what the bands of scores are: those over runs and those over games are not the same."""
+    over_runs = any(run.mean_of for run in runs)
+    return "95 % intervals of the mean over runs" if over_runs else "with 95 % intervals of the games"
 
 
 def metrics_picture(runs: Sequence[RunCurves], names: Sequence[str]) -> Picture:
@@ -202,7 +279,8 @@ def _entropy(run: RunCurves) -> Points:
 
 def _detail(run: RunCurves) -> str:
     trained = f"{duration(run.seconds)} of training" if run.seconds else ""
-    parts = [run.game, run.network, f"{run.transitions:,} transitions", trained]
+    mean = f"mean of {run.mean_of}" if run.mean_of else ""
+    parts = [mean, run.game, run.network, f"{run.transitions:,} transitions", trained]
     return " · ".join(part for part in parts if part)
 
 
@@ -241,6 +319,14 @@ def find_directory(text: str, root: Path) -> Path:
         f"no run is named {text!r}{did_you_mean(text, names)}. Runs in {root}: {', '.join(names) or 'none'}. "
         f"Write a run's name, its path, or another --root"
     )
+
+
+def find_directories(text: str, root: Path) -> list[Path]:
+    """Gives the directory of a run, or those of all runs in a folder."""
+    for folder in (root / text, Path(text)):
+        if not RunDirectory(folder).database.exists() and (found := list_runs(folder)):
+            return [run.path for run in found]
+    return [find_directory(text, root)]
 
 
 def _with_distinct_names(runs: Sequence[tuple[Path, RunCurves]]) -> list[RunCurves]:
@@ -286,11 +372,11 @@ def _write(picture: Picture, out: Path) -> None:
         raise KeiseiError(
             f"the picture cannot be written to {out}: {error.strerror}; name another file"
         ) from error
-    Console(stderr=True, highlight=False).print(f"Picture: {out}", soft_wrap=True, markup=False)
+    Terminal(stderr=True, highlight=False).print(f"Picture: {out}", soft_wrap=True, markup=False)
 
 
 def _draw(picture: Picture) -> None:
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     if not console.encoding.lower().startswith("utf"):
         raise ConfigError(
             f"a terminal with encoding {console.encoding} has no signs to draw with; use --out FILE.png, or set "

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from keisei.cli.numbers import MAX_COUNT
+from keisei.cli.views.terminal import Terminal
 from keisei.errors import KeiseiError
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def profile(
         typer.Option(help="All in this process, or workers in processes: the same work and weights."),
     ] = ProfileMode.PARALLEL,
     steps: Annotated[
-        int | None, typer.Option(min=1, help=f"Transitions to learn from; by default {UPDATES} updates.")
+        int | None,
+        typer.Option(min=1, max=MAX_COUNT, help=f"Transitions to learn from; by default {UPDATES} updates."),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting, as in keisei train.")
@@ -56,7 +58,7 @@ def profile(
         raise KeiseiError(f"--trace {trace}: there is no folder {trace.resolve().parent}; make it first")
     config = profiling.placed(_settings(target, steps, set_ or [], root), mode.value)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
         task = progress.add_task(f"training, {mode.value}", total=1.0)
         found = profiling.profile(config, lambda update: progress.update(task, completed=update.progress))
     if as_json:
@@ -79,7 +81,7 @@ def _settings(target: str | None, steps: int | None, overrides: list[str], root:
 
 
 def _print(found: Profile, mode: ProfileMode) -> None:
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     config = found.config
     console.print(
         f"{config.env.game}, network {config.model.network} with {found.parameters:,} parameters; {mode.value}, "
@@ -178,4 +180,6 @@ def _write_trace(found: Profile, path: Path) -> None:
         raise KeiseiError(
             f"the trace cannot be written to {path}: {error.strerror}; name another file"
         ) from error
-    Console(stderr=True, highlight=False).print(f"Trace: {path} (open it in ui.perfetto.dev)", soft_wrap=True)
+    Terminal(stderr=True, highlight=False).print(
+        f"Trace: {path} (open it in ui.perfetto.dev)", soft_wrap=True
+    )

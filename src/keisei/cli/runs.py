@@ -1,118 +1,135 @@
-"""``keisei runs``: lists all runs with state and progress. It only reads, also while a run is being trained."""
+"""``keisei runs``: lists all runs with state and progress, and keeps order among them. To list only reads, also while a
+run is being trained."""
 
 from __future__ import annotations
 
 import json
-import textwrap
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from keisei.cli.views.wording import duration, one_line
-from keisei.errors import RunError
+from keisei.cli.run_orders import Orders, chosen_runs, empty_the_trash
+from keisei.cli.views.run_table import print_runs
+from keisei.cli.views.terminal import Terminal
+from keisei.cli.views.wording import counted
+from keisei.errors import ConfigError, RunError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
 from keisei.runs.durable_files import file_errors, replace_file
 from keisei.runs.metrics_csv import metrics_csv
 from keisei.runs.summaries import RunSummary, find_runs, summarise
 
-_STYLES = {
-    RunState.RUNNING: "green",
-    RunState.INTERRUPTED: "yellow",
-    RunState.FAILED: "bold red",
-    RunState.UNREADABLE: "bold red",
-}
-ROOM_FOR_SCORES = 120
-"""Terminal width. In a narrower terminal the scores are below the table."""
-LONGEST_DETAIL = 300
-"""Letters of the line that tells why a run failed. ``--json`` gives all of it."""
-
 
 def runs(
-    name: Annotated[str | None, typer.Argument(help="A run to describe; by default all are listed.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Runs, or folders of runs; by default all are listed."),
+    ] = None,
     root: Annotated[Path, typer.Option(help="The directory of runs.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
     csv: Annotated[
         Path | None, typer.Option(help="Write all numbers of the run to this file, a line for each update.")
     ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(help="Tag the named runs. Without names: list those with this tag. May be repeated."),
+    ] = None,
+    untag: Annotated[list[str] | None, typer.Option(help="Remove a tag. May be repeated.")] = None,
+    note: Annotated[str | None, typer.Option(help="Write a note on the runs; '' removes it.")] = None,
+    rename: Annotated[str | None, typer.Option(metavar="NAME", help="Give the run another name.")] = None,
+    archive: Annotated[
+        bool | None, typer.Option("--archive/--unarchive", help="Leave the runs out of lists, or no longer.")
+    ] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="List archived runs too.")] = False,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Move the runs to the trash; asks before it does.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+    empty_trash: Annotated[
+        bool, typer.Option("--empty-trash", help="Delete what is in the trash for good; asks before it does.")
+    ] = False,
 ) -> None:
     """List all runs with their state, progress and last scores. Damaged ones are listed with the reason. With a name,
-    describe one run, with the settings that changed on the way; --csv writes its numbers."""
-    if csv is not None and name is None:
-        raise RunError("--csv takes the numbers of one run; name it: keisei runs NAME --csv FILE")
+    describe one run, with the settings that changed on the way; --csv writes its numbers. Named runs can be tagged,
+    renamed, archived and deleted."""
+    orders = Orders(tag if names and tag else (), untag or (), note, archive, rename, delete, yes)
+    if empty_trash:
+        if names or orders:
+            raise ConfigError("--empty-trash stands alone; --delete moves named runs to the trash")
+        empty_the_trash(root, yes)
+        return
+    if orders and not names:
+        raise ConfigError("name the runs to change: keisei runs NAME … --tag strong, --delete and so on")
     found = find_runs(root)
-    chosen = [run for run in found if name in (None, run.name, str(run.path))]
-    if name is not None and not chosen:
-        known = ", ".join(run.name for run in found) or "none"
-        raise RunError(f"no run is named {name!r}. Runs in {root}: {known}")
+    chosen = chosen_runs(names, found, root) if names else found
+    if orders:
+        orders.carry_out(chosen)
+        return
     if csv is not None:
-        _write_csv(chosen[0], csv)
+        _write_csv(chosen, bool(names), csv)
         return
     summaries = list(map(summarise, chosen))
+    listed = summaries if names else [run for run in summaries if _is_listed(run, tag or (), archived)]
     if as_json:
-        typer.echo(json.dumps([_as_json(summary) for summary in summaries], indent=2))
-    elif summaries:
-        _print(summaries)
-        for change in summaries[0].changes if name is not None else ():
-            Console(highlight=False).print(Text(f"changed: {change}"), soft_wrap=True)
-    else:
-        Console(highlight=False).print(Text(f"There are no runs in {root}."), soft_wrap=True)
+        typer.echo(json.dumps([_as_json(summary) for summary in listed], indent=2))
+        return
+    if listed:
+        print_runs(listed)
+    _tell_about(summaries, listed, root, tag or (), archived)
+    if len(names or ()) == len(listed) == 1:
+        for line in _story(listed[0]):
+            Terminal(highlight=False).print(Text(line), soft_wrap=True)
 
 
-def _write_csv(run: RunDirectory, path: Path) -> None:
+def _is_listed(summary: RunSummary, tags: Sequence[str], archived: bool) -> bool:
+    """Whether a run that nobody named is listed. One that is being trained always is."""
+    has_tags = {tag.removeprefix("#") for tag in tags} <= {*summary.tags}
+    return has_tags and (archived or not summary.archived or summary.state is RunState.RUNNING)
+
+
+def _tell_about(
+    found: Sequence[RunSummary], listed: Sequence[RunSummary], root: Path, tags: Sequence[str], archived: bool
+) -> None:
+    """Says why runs are not listed."""
+    lines = []
+    if not listed and not found:
+        lines.append(f"There are no runs in {root}.")
+    elif not listed:
+        lines.append(
+            f"No run in {root} has {' '.join(tags)}." if tags else f"All runs in {root} are archived."
+        )
+    hidden = sum(run.archived and run not in listed and _is_listed(run, tags, True) for run in found)
+    if hidden and not archived:
+        lines.append(f"{counted(hidden, 'archived run')} not shown; --archived lists them too.")
+    for line in lines:
+        Terminal(highlight=False).print(Text(line), soft_wrap=True)
+
+
+def _story(summary: RunSummary) -> Iterator[str]:
+    """Gives what happened to a run: where it comes from, which settings changed, and what people say of it."""
+    if summary.origin:
+        yield f"origin: {summary.origin}"
+    for change in summary.changes:
+        yield f"changed: {change}"
+    if summary.note:
+        yield f"note: {summary.note}"
+
+
+def _write_csv(runs: Sequence[RunDirectory], are_named: bool, path: Path) -> None:
+    if len(runs) != 1 or not are_named:
+        raise RunError("--csv takes the numbers of one run; name it: keisei runs NAME --csv FILE")
+    (run,) = runs
     with RunDatabase(run.database, read_only=True) as database:
         text = metrics_csv(database)
     with file_errors(path):
         replace_file(path, text.encode())
     updates = f"{text.count(chr(10)) - 1:,} updates of {run.name}"
-    Console(highlight=False).print(Text(f"{path}: {updates}, a line each"), soft_wrap=True)
-
-
-def _print(summaries: Sequence[RunSummary]) -> None:
-    console = Console(highlight=False)
-    wide = console.width >= ROOM_FOR_SCORES
-    table = Table(box=None, pad_edge=False)
-    for heading in ("Run", "Game", "State", "Transitions", "Trained", "Seen"):
-        justify: Literal["left", "right"] = "right" if heading in ("Transitions", "Trained") else "left"
-        table.add_column(heading, justify=justify, no_wrap=True)
-    if wide:
-        table.add_column("Last scores")
-    for summary in summaries:
-        seen = "–" if summary.last_seen is None else f"{duration(time.time() - summary.last_seen)} ago"
-        table.add_row(
-            Text(summary.name),
-            Text(summary.game or "–"),
-            Text(summary.state.value, style=_STYLES.get(summary.state, "")),
-            "–" if summary.transitions is None else f"{summary.transitions:,}",
-            "–" if summary.training_seconds is None else duration(summary.training_seconds),
-            seen,
-            *([Text(_scores(summary) or "–")] if wide else []),
-        )
-    console.print(table)
-    below = [line for summary in summaries for line in _below(summary, with_scores=not wide)]
-    for line in [Text(), *below] if below else []:
-        console.print(line, soft_wrap=True)
-
-
-def _below(summary: RunSummary, *, with_scores: bool) -> Iterator[Text]:
-    """Prints what has no room in the table."""
-    if with_scores and summary.scores:
-        yield Text(f"{summary.name}: {_scores(summary)}")
-    if summary.detail not in ("", summary.state.value):
-        detail = textwrap.shorten(one_line(summary.detail), LONGEST_DETAIL, placeholder=" …")
-        yield Text(f"{summary.name}: {detail}", style=_STYLES.get(summary.state, ""))
-
-
-def _scores(summary: RunSummary) -> str:
-    return ", ".join(f"{name} {score:.0%}" for name, score in summary.scores.items())
+    Terminal(highlight=False).print(Text(f"{path}: {updates}, a line each"), soft_wrap=True)
 
 
 def _as_json(summary: RunSummary) -> dict[str, object]:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
+
+from keisei.cli.numbers import MAX_GAMES, MAX_SEED
+from keisei.cli.views.terminal import Terminal
 
 if TYPE_CHECKING:
     from keisei.training.studies.schelling import Choice, Diagram
@@ -21,8 +23,8 @@ _WIDTH = 30
 
 def schelling(
     run: Annotated[str, typer.Argument(help="A run of cleanup or stag hunt.")],
-    games: Annotated[int, typer.Option(min=1, help="Episodes of each checkpoint.")] = 32,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the worlds.")] = 0,
+    games: Annotated[int, typer.Option(min=1, max=MAX_GAMES, help="Episodes of each checkpoint.")] = 32,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The seed of the worlds.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
     root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
 ) -> None:
@@ -30,7 +32,7 @@ def schelling(
     from keisei.training.studies.schelling import schelling_diagram
 
     found = schelling_diagram(run, root=root, games=games, seed=seed)
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     if as_json:
         console.file.write(json.dumps(asdict(found), indent=2) + "\n")
         return

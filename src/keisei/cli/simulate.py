@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from keisei.cli.numbers import MAX_COUNT
+from keisei.cli.views.terminal import Terminal
 from keisei.cli.views.wording import counted
 from keisei.parallel.backends.cluster.simulation import (
     GPU_LEARN_SECONDS,
@@ -33,26 +35,33 @@ class Mode(StrEnum):
 def simulate(
     nodes: Annotated[int, typer.Option(min=1, max=1024, help="Machines beside the learner.")] = 16,
     cores: Annotated[int, typer.Option(min=1, max=1024, help="Workers on each of them.")] = 64,
-    tables: Annotated[int, typer.Option(min=0, help="Tables of the run; 0: two for each worker.")] = 0,
+    tables: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="Tables of the run; 0: two for each worker.")
+    ] = 0,
     gpu_learner: Annotated[
         bool, typer.Option("--gpu-learner", help="The learner has a graphics card.")
     ] = False,
     mode: Annotated[Mode, typer.Option(help="The mode of the run.")] = Mode.SYNC,
-    transitions: Annotated[int, typer.Option(min=1, help="Transitions of a slab.")] = USUAL.slab_transitions,
-    slab_ms: Annotated[float, typer.Option(min=0.001, help="How long a worker plays a slab.")] = (
+    transitions: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, help="Transitions of a slab.")
+    ] = USUAL.slab_transitions,
+    slab_ms: Annotated[float, typer.Option(min=0.001, max=1e9, help="How long a worker plays a slab.")] = (
         1000 * USUAL.slab_seconds
     ),
-    slab_kb: Annotated[float, typer.Option(min=0.001, help="How large a slab is.")] = USUAL.slab_bytes / 1000,
+    slab_kb: Annotated[
+        float, typer.Option(min=0.001, max=1e9, help="How large a slab is.")
+    ] = USUAL.slab_bytes / 1000,
     driver_ms: Annotated[
-        float, typer.Option(min=0.001, help="What a slab takes of the learner's process.")
+        float, typer.Option(min=0.001, max=1e9, help="What a slab takes of the learner's process.")
     ] = (1000 * USUAL.driver_seconds),
     learn_us: Annotated[
-        float | None, typer.Option(min=0, help="What the learner takes for each transition.")
+        float | None,
+        typer.Option(min=0, max=1e9, help="What the learner takes for each transition."),
     ] = None,
-    weights_mb: Annotated[float, typer.Option(min=0, help="How large the weights are.")] = (
+    weights_mb: Annotated[float, typer.Option(min=0, max=1e9, help="How large the weights are.")] = (
         USUAL.weights_bytes / 1e6
     ),
-    link_gbit: Annotated[float, typer.Option(min=0.001, help="The learner's network link.")] = (
+    link_gbit: Annotated[float, typer.Option(min=0.001, max=1e9, help="The learner's network link.")] = (
         USUAL.link * 8 / 1e9
     ),
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -79,7 +88,7 @@ def simulate(
     if as_json:
         typer.echo(json.dumps(_as_json(given, forecasts), indent=2))
     else:
-        _print(given, forecasts, Console(highlight=False))
+        _print(given, forecasts, Terminal(highlight=False))
 
 
 def _print(given: Assumptions, forecasts: Sequence[Forecast], console: Console) -> None:

@@ -11,12 +11,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from keisei.cli.numbers import MAX_GAMES, MAX_SECONDS, MAX_SEED
 from keisei.cli.views.quiet import quiet_workers
+from keisei.cli.views.terminal import Terminal
 from keisei.games.registry import DEFAULT_GAME
 
 if TYPE_CHECKING:
@@ -37,17 +38,18 @@ class SoakMode(StrEnum):
 
 
 def soak(
-    duration: Annotated[float, typer.Option(min=0.5, help="Seconds.")] = 60.0,
+    duration: Annotated[float, typer.Option(min=0.5, max=MAX_SECONDS, help="Seconds.")] = 60.0,
     kill_every: Annotated[
-        float, typer.Option(min=0.01, help="Seconds between two strikes, on average.")
+        float,
+        typer.Option(min=0.01, max=MAX_SECONDS, help="Seconds between two strikes, on average."),
     ] = 0.1,
     tables: Annotated[int, typer.Option(min=1, max=512, help="Tables of games.")] = 6,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Workers that play them.")] = 4,
     game: Annotated[str, typer.Option(help="A name from `keisei games`.")] = DEFAULT_GAME,
-    games: Annotated[int, typer.Option(min=1, help="Games of each table.")] = 16,
+    games: Annotated[int, typer.Option(min=1, max=MAX_GAMES, help="Games of each table.")] = 16,
     backend: Annotated[SoakBackend, typer.Option(help="Where workers run.")] = SoakBackend.PROCESS,
     mode: Annotated[SoakMode, typer.Option(help="How to collect; `both` halves the time.")] = SoakMode.BOTH,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Kill, stop, reset and pause workers, and check every slab. Exit code 1 if anything is wrong.
@@ -69,7 +71,7 @@ def soak(
     with (
         quiet_workers(),
         _ctrl_c() as interrupted,
-        Progress(*columns, console=Console(stderr=True), transient=True) as progress,
+        Progress(*columns, console=Terminal(stderr=True), transient=True) as progress,
     ):
         task = progress.add_task("starting", total=1.0)
 
@@ -111,7 +113,7 @@ def _print(report: SoakReport) -> None:
     for name, value, good in _lines(report):
         style = "" if good is None else "green" if good else "bold red"
         table.add_row(name, Text(value, style=style))
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     console.print(table)
     for complaint in report.findings.complaints:
         console.print(Text(complaint, style="red"), soft_wrap=True)

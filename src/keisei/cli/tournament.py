@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +22,10 @@ from keisei.cli.evaluate import (
     Temperature,
     need_players,
 )
+from keisei.cli.numbers import MAX_FEW
+from keisei.cli.views.left_out import whole_ones
 from keisei.cli.views.match_report import games_progress
+from keisei.cli.views.terminal import Terminal
 from keisei.errors import ConfigError, RunLockedError
 
 if TYPE_CHECKING:
@@ -61,7 +63,9 @@ def tournament(
 
 def ladder(
     run: Annotated[str, typer.Argument(help="A run: its name, or its path.")],
-    back: Annotated[int, typer.Option(min=1, help="How many earlier checkpoints each one meets.")] = 1,
+    back: Annotated[
+        int, typer.Option(min=1, max=MAX_FEW, help="How many earlier checkpoints each one meets.")
+    ] = 1,
     games: Games = 100,
     seed: Seed = 0,
     temperature: Temperature = None,
@@ -98,7 +102,7 @@ def ladder(
 def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tuple[RunGame, list[Player]]:
     """Finds the players of the texts, and the game of the first run."""
     from keisei.policies.registry import PLAYERS
-    from keisei.training.players import find_run, game_of, load_player, load_players
+    from keisei.training.players import find_run, game_of, load_player, load_players, run_of
 
     kinds = [player.partition(":")[0] for player in PLAYERS]
     runs = [text for text in texts if text.partition(":")[0] not in kinds]
@@ -106,10 +110,17 @@ def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tu
         raise ConfigError(
             f"the game is that of the first run, and there is no run among {', '.join(texts)}; add one"
         )
-    game = game_of(runs[0], root)
+    for text in runs:
+        run_of(text, root)  # a name that nobody has is a mistake, while a damaged run is left out
+    known = whole_ones(runs, lambda text: game_of(text, root))
+    game = next(iter(known.values()))
     if len(texts) > 1:
-        need_players(texts, game)
-        return game, [load_player(text, game.spec, root, temperature) for text in texts]
+        present = [text for text in texts if text in known or text not in runs]
+        need_players(present, game)
+        loaded = whole_ones(
+            present, lambda text: load_player(text, game.spec, root, temperature), mistakes=(ConfigError,)
+        )
+        return game, [loaded[text] for text in present if text in loaded]
     checkpoints = load_players(find_run(runs[0], root), game.spec, temperature)
     return game, [load_player("random", game.spec), *checkpoints]
 
@@ -146,7 +157,7 @@ def _tell(result: Tournament, ratings: Sequence[Rating], as_json: bool) -> None:
         table.add_row(
             Text(rating.player), f"{rating.elo:+.0f}", interval, f"{rating.games}", f"{rating.score:.1%}"
         )
-    Console(highlight=False).print(table)
+    Terminal(highlight=False).print(table)
 
 
 def _as_json(result: Tournament, ratings: Sequence[Rating]) -> dict[str, object]:
@@ -185,4 +196,4 @@ def _save(run: RunDirectory, newest: str, result: Tournament) -> None:
     assert rank is not None  # it is a checkpoint's name
     rows = save_ratings(run, rank[0], result.pairings)
     text = f"Saved {len(rows)} ratings in {run.database}, by these games and the matches of the run itself."
-    Console(stderr=True).print(Text(text), soft_wrap=True)
+    Terminal(stderr=True).print(Text(text), soft_wrap=True)

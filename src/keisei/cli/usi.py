@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO
 
+from keisei.cli.interrupts import leave_at_once
+from keisei.cli.streams import prepare_streams
 from keisei.interfaces.usi.engine import Engine
 from keisei.interfaces.usi.protocol import EngineOptions
 
@@ -20,12 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["main", "usi"]
 
 _USAGE = """\
-Usage: {name} [--run RUN] [--root FOLDER]
+Usage: {name} [--run RUN] [--root FOLDER] [--trust RUN]
 
 Speak USI on standard input and output, for a Shogi GUI.
 
   --run RUN      a run, RUN@UPDATE, a checkpoint's directory, random, greedy, or search:DEPTH (search:4)
   --root FOLDER  the folder of all runs (runs)
+  --trust RUN    let a run import the code that it names; this is remembered
 
 The GUI can set both, and more, as options of the engine.
 """
@@ -39,6 +42,8 @@ def usi(run: str = "", root: str = "") -> None:
 
 def main(arguments: list[str] | None = None, name: str = "keisei-usi") -> None:
     """Runs the engine. The arguments are read by hand, since the usual ways take longer than all the rest."""
+    leave_at_once()
+    prepare_streams()
     words = sys.argv[1:] if arguments is None else arguments
     found: dict[str, str] = {}
     while words:
@@ -47,11 +52,17 @@ def main(arguments: list[str] | None = None, name: str = "keisei-usi") -> None:
             sys.stdout.write(_USAGE.format(name=name))
             return
         rest = words[1:] if equals else words[2:]
-        if key not in ("--run", "--root") or not (equals or words[1:]):
+        if key not in ("--run", "--root", "--trust") or not (equals or words[1:]):
             sys.stderr.write(f"error: {words[0]} is not understood\n\n{_USAGE.format(name=name)}")
             raise SystemExit(2)
         found[key[2:]] = value if equals else words[1]
         words = rest
+    if trusted := found.pop("trust", ""):
+        from pathlib import Path
+
+        from keisei.cli.trusting import trust_runs
+
+        trust_runs([trusted], Path(found.get("root", "runs")))
     usi(**found)
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from keisei.cli.numbers import MAX_FEW, MAX_GAMES, MAX_SEED
 from keisei.cli.views.quiet import quiet_workers
+from keisei.cli.views.terminal import Terminal
 from keisei.errors import ConfigError
 from keisei.games.registry import DEFAULT_GAME
 from keisei.parallel.backends.registry import known_backends, runs_elsewhere
@@ -41,18 +42,26 @@ def verify(
     address: Annotated[str, typer.Option(help="The Ray cluster: local, auto or host:port.")] = "local",
     workers: Annotated[str, typer.Option(help="How many workers, run by run: 1,2,3,5.")] = "1,2,3",
     tables: Annotated[
-        int | None, typer.Option(min=1, max=512, help="Tables of games. 5; 3 with --training.")
+        int | None, typer.Option(min=1, max=512, help="Tables of games; by default 5, with --training 3.")
     ] = None,
-    games: Annotated[int, typer.Option(min=1, help="Games of each table.")] = 16,
+    games: Annotated[int, typer.Option(min=1, max=MAX_GAMES, help="Games of each table.")] = 16,
     rounds: Annotated[
         int | None,
-        typer.Option(min=1, help="Collections; the weights change after each. 20; 4 with --training."),
+        typer.Option(
+            min=1,
+            max=MAX_FEW,
+            help="Collections; the weights change after each. By default 20, with --training 4.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED)] = 0,
     network: Annotated[bool, typer.Option("--network/--random", help="A network decides, or chance.")] = True,
     kills: Annotated[
         int | None,
-        typer.Option(min=0, help="Also kill (SIGKILL) this many workers in one run. 0; 4 with --training."),
+        typer.Option(
+            min=0,
+            max=MAX_FEW,
+            help="Also kill (SIGKILL) this many workers in one run; by default 0, with --training 4.",
+        ),
     ] = None,
     stops: Annotated[bool, typer.Option("--stops", help="Stop (SIGSTOP) some of them instead.")] = False,
     central: Annotated[bool, typer.Option("--central", help="One inference for all workers.")] = False,
@@ -180,7 +189,7 @@ def _verify_training(
 def _progress() -> Iterator[Observer]:
     """Shows a progress bar for each run."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 
         def show(name: str, done: int, total: int) -> None:
@@ -196,7 +205,7 @@ def _print(report: VerifyReport) -> None:
     for run in report.runs:
         numbers = (run.workers, str(len(run.digests)), f"{run.transitions:,}", f"{run.seconds:.1f}")
         table.add_row(run.name, *numbers, _digest(run.digest, run.title in report.differences))
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     console.print(table)
     for run in report.runs:
         if run.toll is not None:
@@ -222,7 +231,7 @@ def _print_training(report: TrainingReport) -> None:
         times = str(run.times) if run.times else ""
         numbers = (run.workers, times, str(run.updates), f"{run.transitions:,}", f"{run.seconds:.1f}")
         table.add_row(run.name, *numbers, _digest(run.digest, run.title in report.differences))
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     console.print(table)
     first = report.runs[0].title
     verdict = _verdict([f"{name} differs from {first}" for name in report.differences])

@@ -83,10 +83,7 @@ class MatchTable:
         rows, legal = situation.rows, situation.legal[chosen]
         episode, ply, seat = rows.episode[chosen], rows.ply[chosen], rows.seat[chosen]
         if episode.max() > _MOST_SHORT_GAMES:
-            raise ConfigError(
-                f"games of {self._game.spec.name} end within the {self._opening} random plies of their opening; lower "
-                f"opening_plies"
-            )
+            raise opening_error(self._game.spec.name, self._opening)
         numbers = keyed_uniform(self._seed, self._round[rows.game[chosen]], episode, ply, _OPENINGS, seat)
         picks = (numbers * legal_counts(legal)).astype(np.int64)
         actions: IntArray = (legal.cumsum(axis=1) == picks[:, None] + 1).argmax(axis=1).astype(np.int32)
@@ -121,3 +118,9 @@ class MatchTable:
             truncated=truncated,
             actions=tuple(self._actions[slot]) if self._actions is not None else (),
         )
+
+
+def opening_error(game: str, plies: int) -> ConfigError:
+    return ConfigError(
+        f"games of {game} end within the {plies} random plies of their opening; lower opening_plies"
+    )

@@ -14,13 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from keisei.errors import ConfigError, PolicyError
-from keisei.evaluation.match_table import MatchTable
+from keisei.evaluation.match_table import MatchTable, opening_error
 from keisei.evaluation.results import MatchResult, PlayedGame, judged_by_returns
 from keisei.games.contract import GameSpec
 from keisei.games.options import did_you_mean, whole_number
 from keisei.games.registry import GameSource, make_game
 from keisei.policies.contract import Policy
 from keisei.policies.registry import PLAYERS, named_player
+from keisei.ranges import MAX_GAMES, MAX_OPENING
 
 __all__ = [
     "OnGame",
@@ -28,14 +29,14 @@ __all__ = [
     "PlayerLike",
     "Resolver",
     "as_player",
+    "check_opening",
     "play_match",
     "usual_opening",
     "whole_rounds",
 ]
 
-MAX_GAMES = 1_000_000
-MAX_OPENING = 1000
 _USUAL_OPENING, _SHARE_OF_A_GAME, _PROBES, _LONG_ENOUGH = 4, 5, 32, 40
+_ENOUGH_LAST = 1 / 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,16 @@ def whole_rounds(games: int, seats: int) -> int:
             f"games come in pairs, so that both players have both seats; play {games + 1}, not {games}"
         )
     return -(-games // seats) * seats
+
+
+def check_opening(game: GameSource, options: Mapping[str, Any], plies: int) -> None:
+    """Raises ``ConfigError`` if so few random games outlast an opening that a match might find none."""
+    probe = make_game(game, batch=2 * _PROBES, seed=0, **options)
+    lasting = np.ones(probe.batch, np.bool_)
+    for _ in range(plies):
+        lasting &= ~probe.step(probe.random_actions()).done
+        if lasting.mean() < _ENOUGH_LAST:
+            raise opening_error(probe.spec.name, plies)
 
 
 def usual_opening(game: GameSource, options: Mapping[str, Any]) -> int:

@@ -19,6 +19,7 @@ from keisei.experience.replay_config import ReplaySettings
 from keisei.experience.replayed import ReplaySample
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab
+from keisei.experience.steps_due import MOST_OWED
 from keisei.games.contract import FloatArray, GameSpec
 
 if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
@@ -131,7 +132,11 @@ class AgentMemory:
         document = state.document if isinstance(state.document, dict) else {}
         self._replay.restore(State(state.tensors, document.get("replay"), state.pieces), self._lend)
         owed, drawn = document.get("owed"), document.get("drawn_ahead")
-        if not isinstance(owed, int) or not isinstance(drawn, int):
+        if (
+            type(owed) is not int
+            or type(drawn) is not int
+            or not (0 <= owed < MOST_OWED and 0 <= drawn < 1 << 53)
+        ):
             raise CheckpointError(
                 f"the checkpoint does not say how many gradient steps are due to agent {self.agent}: {owed!r}; take an "
                 f"earlier checkpoint"

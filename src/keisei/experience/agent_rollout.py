@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from keisei.experience.agent_slabs import copy_of_agent, empty_slab, shape_of_agent
 from keisei.experience.collected import CollectedSlab
 from keisei.experience.rollout import ExperienceBuffer, Minibatch, RolloutView, merged
+from keisei.experience.saved_columns import check_actions, columns_like
 from keisei.experience.schema import SlabShape
 
 if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
@@ -60,5 +61,9 @@ class AgentRollout:
 
     def restore(self, state: State) -> None:
         self._buffer.restore(state)
-        columns = {name: tensor.numpy().copy() for name, tensor in state.tensors.get("rollout", {}).items()}
+        saved = state.tensors.get("rollout", {})
+        examples = {name: getattr(self._nothing, name) for name in Minibatch.__slots__}
+        columns = columns_like(examples, saved) if saved else {}
         self._parts = [Minibatch(**columns)] if columns else []
+        for part in self._parts:
+            check_actions(part.actions, self._buffer.num_actions)

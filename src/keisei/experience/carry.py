@@ -22,8 +22,9 @@ import numpy as np
 
 from keisei.errors import CheckpointError
 from keisei.experience.advantages import CreditRule, OpenDecisions, Outlook, ratios
+from keisei.experience.saved_columns import check_actions, columns_like
 from keisei.experience.slab import Slab, SlabRecord
-from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, IntArray
+from keisei.games.contract import BoolArray, ByteArray, FloatArray, IntArray
 
 if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
     from keisei.runs.checkpoint import State
@@ -55,6 +56,13 @@ class Waiting:
 
     def __len__(self) -> int:
         return len(self.place)
+
+    @classmethod
+    def none(cls, packed_bytes: int) -> Self:
+        """No decisions, of a game with such positions."""
+        whole, numbers = np.zeros(0, np.int32), np.zeros(0, np.float32)
+        packed = np.zeros((0, packed_bytes), np.uint8)
+        return cls(whole, packed, whole, numbers, numbers, whole, whole)
 
     @classmethod
     def where(cls, slab: Slab, found: OpenDecisions) -> Self:
@@ -177,6 +185,11 @@ class Carry:
         now_open, closed = [Waiting.where(slab, found)], None
         before = self._before(record)
         if before is not None:
+            if before.place.max(initial=0) >= len(outlook.closes):
+                raise CheckpointError(
+                    f"the decisions that table {record.table} carries are of seats that it does not have; the run "
+                    f"continues from an earlier checkpoint"
+                )
             closes = outlook.closes[before.place]
             closed = Closed.by(outlook, before.chosen(closes), rule)
             longer = before.chosen(~closes)
@@ -220,10 +233,13 @@ class Carry:
         rows = {field.name: from_numpy(getattr(whole, field.name)) for field in fields(whole)}
         return State({"carry": rows}, document)
 
-    def restore(self, state: State) -> None:
-        """Restores a state."""
+    def restore(self, state: State, packed_bytes: int, num_actions: int) -> None:
+        """Restores a state of a game with such positions and actions."""
         try:
-            self._tables, self._dropped = _tables_of(state), _dropped_of(state)
+            tables, dropped = _tables_of(state, Waiting.none(packed_bytes)), _dropped_of(state)
+            for _, waiting in tables.values():
+                check_actions(waiting.action, num_actions)
+            self._tables, self._dropped = tables, dropped
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(
                 f"the checkpoint does not hold the decisions that were waiting for their outcome: {error!r}; take an "
@@ -231,22 +247,23 @@ class Carry:
             ) from error
 
 
-def _tables_of(state: State) -> dict[int, tuple[_Key, Waiting]]:
+def _tables_of(state: State, nothing: Waiting) -> dict[int, tuple[_Key, Waiting]]:
     document = state.document
     if not isinstance(document, dict) or not isinstance(document["tables"], list):
         raise ValueError("the state has no list of tables")
     if not document["tables"]:
         return {}
-    # Copies, since the rows of a checkpoint may be a view of its file.
-    columns: dict[str, Array] = {
-        name: tensor.numpy().copy() for name, tensor in state.tensors["carry"].items()
-    }
-    whole = Waiting(**columns)
+    examples = {name: getattr(nothing, name) for name in Waiting.__slots__}
+    whole = Waiting(**columns_like(examples, state.tensors["carry"]))
+    if not all((column >= 0).all() for column in (whole.place, whole.plies, whole.slabs)):
+        raise ValueError("its decisions have places and counts below 0")
     tables: dict[int, tuple[_Key, Waiting]] = {}
     start = 0
     for table, epoch, sequence, rows in document["tables"]:
+        if any(type(number) is not int or number < 0 for number in (table, epoch, sequence, rows)):
+            raise ValueError(f"{[table, epoch, sequence, rows]} are not the numbers of a table")
         tables[table] = (_Key(epoch, sequence), whole.chosen(slice(start, start := start + rows)))
-    if {len(column) for column in columns.values()} != {start}:
+    if len(whole) != start:
         raise ValueError(f"its tables list {start} rows, and its columns have others")
     return tables
 

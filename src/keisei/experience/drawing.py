@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from keisei.errors import LearningError
+from keisei.errors import DivergenceError
 from keisei.experience.replay_config import ReplaySettings
 from keisei.experience.replay_slabs import SlabRing
 from keisei.games.contract import FloatArray, IntArray
@@ -116,7 +116,7 @@ class PrioritisedDrawing(_Counted):
 
     def update(self, places: IntArray, errors: FloatArray) -> None:
         if not np.isfinite(errors).all():
-            raise LearningError(
+            raise DivergenceError(
                 "the errors of a sample are not all finite numbers, so they make no priorities; a lower learning rate "
                 "or a smaller gradient norm may help"
             )
@@ -135,6 +135,10 @@ class PrioritisedDrawing(_Counted):
         return self.priorities(np.arange(len(self._counts) * self._size, dtype=np.int32))
 
     def restore(self, priorities: FloatArray, highest: float) -> None:
-        """Restores the priorities of all places, after those that may be drawn were added."""
+        """Restores the priorities of all places, after those that may be drawn were added. Raises ``ValueError`` if
+        they are none."""
+        fits = priorities.shape == (len(self._counts) * self._size,) and priorities.dtype == np.float32
+        if not fits or not (np.isfinite(priorities) & (priorities >= 0)).all() or not 0 <= highest < np.inf:
+            raise ValueError("its priorities are not a finite number from 0 on for each place")
         self._tree.set(np.arange(len(priorities), dtype=np.int32), priorities)
         self.highest = highest

@@ -21,6 +21,7 @@ from keisei.experience.open_decisions import OVERWRITTEN, OpenDecisions
 from keisei.experience.replay_config import ReplaySettings
 from keisei.experience.replay_slabs import SIDE_BYTES, CreditedBy, SlabRing, StoredSlab
 from keisei.experience.replayed import ReplaySample
+from keisei.experience.saved_columns import check_actions
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import slab_layout
 from keisei.experience.steps_due import StepsDue
@@ -73,6 +74,7 @@ class ReplayBuffer:
     ) -> None:
         """``shape`` is that of the manager's slabs. ``batch_size`` is the size of the learner's samples; ``due``
         uses it. All memory is taken or checked here; ``SharedMemoryError`` says what would fit."""
+        self._num_actions = spec.num_actions
         rule = CreditedBy(settings.n_step, discount, owner, _is_one_chain(spec, settings))
         beside = OpenDecisions.nbytes(shape, rule, tables)
         slabs = _slabs_that_fit(shape, settings, tables, beside)
@@ -264,10 +266,11 @@ class ReplayBuffer:
 
     def _refill(self, document: Mapping[str, Any], state: State, lend: Lend) -> None:
         """Takes all slabs again, oldest first. This tells what came of their decisions, exactly as it did before."""
-        self._ring.at = document["first"]
+        self._ring.begin_at(document["first"])
         for entry, lent in zip(document["slabs"], lend(len(document["slabs"])), strict=True):
             table, epoch, sequence, name = entry
             lent.slab.load(state.pieces[name].read())
+            check_actions(lent.slab.action[lent.slab.acting[:-1]], self._num_actions)
             self._insert(StoredSlab(table, epoch, sequence, lent.slab, lent.lease))
         self._ring.generations[:] = document["generations"]
         self._due.restore(document["due"])

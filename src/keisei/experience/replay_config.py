@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
 from keisei.config import Settings
+from keisei.ranges import SMALLEST, Count, CountOrNone
 
-__all__ = ["ReplaySettings"]
+__all__ = ["Ratio", "ReplaySettings"]
+
+Ratio: TypeAlias = Annotated[float, Field(ge=SMALLEST, le=1e6)]
+"""Samples for each decision that is inserted."""
 
 
 class ReplaySettings(Settings):
     """Settings of a replay."""
 
-    capacity: Annotated[int, Field(ge=1)] | None = 500_000
+    capacity: Count | None = 500_000
     """Decisions that it keeps, those of opponents included. It is rounded up to whole slabs. Null: see megabytes."""
-    megabytes: Annotated[float, Field(gt=0)] | None = None
+    megabytes: Annotated[float, Field(ge=1e-6, le=1e9)] | None = None
     """The most memory that it takes, in place of ``capacity``."""
     n_step: Annotated[int, Field(ge=1, le=1000)] = 3
     """Decisions from one to the position that its target bootstraps from."""
@@ -32,14 +36,14 @@ class ReplaySettings(Settings):
     """How much importance weights correct for the priorities, at the start of the run."""
     final_beta: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The same at the end of the run; it changes in a straight line. 1 corrects fully."""
-    smallest_error: Annotated[float, Field(ge=1e-12)] = 1e-3
+    smallest_error: Annotated[float, Field(ge=1e-12, le=1e6)] = 1e-3
     """Added to errors, so that decisions without an error are drawn too."""
-    learning_starts: Annotated[int, Field(ge=0)] = 10_000
+    learning_starts: CountOrNone = 10_000
     """Decisions that must be inserted before learning starts."""
-    learning_steps: Annotated[int, Field(ge=1)] | Literal["auto", "ratio"] = "ratio"
+    learning_steps: Annotated[int, Field(ge=1, le=1_000_000)] | Literal["auto", "ratio"] = "ratio"
     """Gradient steps after each collection: a number; ``auto``, one for each game that was finished; or ``ratio``,
     see sample_to_insert_ratio."""
-    sample_to_insert_ratio: Annotated[float, Field(gt=0)] = 4.0
+    sample_to_insert_ratio: Ratio = 4.0
     """How often a decision is sampled on average, with ``learning_steps: ratio``."""
     save_replay: bool = False
     """Save the replay with checkpoints, so that a resumed run continues exactly. Only what is new is written. Without

@@ -134,6 +134,12 @@ class SlabRing:
         self.at = (index + 1) % len(self)
         return index
 
+    def begin_at(self, index: int) -> None:
+        """Says which slab is filled next. Raises ``ValueError`` if there is none of this number."""
+        if type(index) is not int or not 0 <= index < len(self):
+            raise ValueError(f"{index!r:.40} is none of {len(self)} slabs")
+        self.at = index
+
     def end_position(self, index: int, slot: Array) -> Array:
         """Gives the numbers of the positions at the end of a slab."""
         steps, slots = self.shape.steps, self.shape.slots

@@ -125,6 +125,10 @@ class ExperienceBuffer:
         return len(self._view)
 
     @property
+    def num_actions(self) -> int:
+        return self._spec.num_actions
+
+    @property
     def carried(self) -> int:
         """The number of decisions that wait for the next slab of their table."""
         return len(self._carry)
@@ -171,7 +175,7 @@ class ExperienceBuffer:
 
     def restore(self, state: State, lend: Lend | None = None) -> None:
         """Restores a state. It needs no slabs."""
-        self._carry.restore(state)
+        self._carry.restore(state, self._spec.packed_bytes, self.num_actions)
 
     def _part(self, item: CollectedSlab) -> tuple[Minibatch, Closed | None]:
         """Gives the settled decisions of a slab, and decisions of earlier slabs that it closes."""

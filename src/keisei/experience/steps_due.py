@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from keisei.experience.replay_config import ReplaySettings
 
-__all__ = ["Counts", "StepsDue"]
+__all__ = ["MOST_OWED", "Counts", "StepsDue"]
+
+MOST_OWED = 1_000_000
+"""Steps that a checkpoint may owe. A run makes those of one collection before the next."""
 
 
 @dataclass(slots=True)
@@ -46,3 +49,5 @@ class StepsDue:
 
     def restore(self, saved: Mapping[str, float]) -> None:
         self.counts = Counts(int(saved["inserted"]), float(saved["owed"]))
+        if not 0 <= self.counts.owed < MOST_OWED or self.counts.inserted < 0:
+            raise ValueError(f"{self.counts} are no counts of a replay")

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 from keisei.games.contract import FinalRows, Game, GameFactory, GameSpec, ObservationSpec, Rows, Step
 from keisei.games.heuristic import HasHeuristic
 from keisei.games.lookahead import LooksAhead
-from keisei.games.pictures import ShowsText
+from keisei.games.naming import ReadsMoves
+from keisei.games.pictures import ShowsSides, ShowsText
 from keisei.games.records import ReadsRecords, RecordedGame, RecordFormat
 from keisei.games.registry import game_factory, make_game, register_game, registered_games
 from keisei.games.single import Outcome, SingleGame, batched
@@ -22,10 +23,12 @@ __all__ = [
     "LooksAhead",
     "ObservationSpec",
     "Outcome",
+    "ReadsMoves",
     "ReadsRecords",
     "RecordFormat",
     "RecordedGame",
     "Rows",
+    "ShowsSides",
     "ShowsText",
     "SingleGame",
     "Step",

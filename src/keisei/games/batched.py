@@ -105,6 +105,11 @@ class SingleGameBatch:
         """Gives a game as its ``__str__`` shows it."""
         return str(self._slots[game].game)
 
+    @property
+    def draws_text(self) -> bool:
+        """Whether the class of the games draws them. If not, ``text`` says how it can."""
+        return self._single.__str__ is not SingleGame.__str__
+
     def move_name(self, action: int, game: int = 0) -> str:
         return self._slots[game].game.move_name(action)
 

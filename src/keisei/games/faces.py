@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from keisei.games.contract import GameSpec
+    from keisei.games.contract import Game, GameSpec
 
-__all__ = ["Choice", "GameFace", "PlainFace", "face_of", "place", "svg_page"]
+__all__ = ["Choice", "GameFace", "PlainFace", "ShowsRows", "face_of", "face_of_rows", "place", "svg_page"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class Choice:
     """The places that are named in order; empty if the action is chosen from a list."""
     label: str = ""
     """Tells choices with the same places apart."""
+    is_usual: bool = False
+    """True if a person usually means this one among choices with the same places. It is then offered first."""
 
 
 class GameFace(Protocol):
@@ -105,7 +107,7 @@ class PlainFace:
 
     def __init__(self, spec: GameSpec) -> None:
         self._observation = spec.observation
-        self.seats = tuple(f"Seat {seat}" for seat in range(spec.seats))
+        self.seats = tuple(f"Seat {seat + 1}" for seat in range(spec.seats))
 
     def svg(self, packed: bytes, seat: int, *, view: int = 0, last: Choice | None = None) -> str:
         shape, size = self._observation.shape, self._observation.nbytes
@@ -155,3 +157,15 @@ class PlainFace:
 def face_of(spec: GameSpec) -> GameFace:
     """Gives the face of a game."""
     return spec.face or PlainFace(spec)
+
+
+@runtime_checkable
+class ShowsRows(Protocol):
+    """A batch that draws packed rows which are no whole positions, such as what an agent sees of a world."""
+
+    def row_face(self) -> GameFace: ...
+
+
+def face_of_rows(game: Game) -> GameFace:
+    """Gives the face for packed rows of a game, without the game that they are from."""
+    return game.row_face() if isinstance(game, ShowsRows) else face_of(game.spec)

@@ -1,12 +1,24 @@
-"""Names of moves, and the meaning of numbers, where a batch can tell them."""
+"""Names of moves, moves as people type them, and the meaning of numbers, where a batch can tell them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from keisei.errors import InvalidMoveError
 from keisei.games.contract import Game
 
-__all__ = ["ExplainsNumbers", "NamesMoves", "action_meaning", "move_name", "observation_meaning"]
+__all__ = [
+    "ExplainsNumbers",
+    "NamesMoves",
+    "ReadsMoves",
+    "action_meaning",
+    "move_examples",
+    "move_name",
+    "move_names",
+    "observation_meaning",
+    "read_move",
+]
 
 
 @runtime_checkable
@@ -15,6 +27,19 @@ class NamesMoves(Protocol):
 
     def move_name(self, action: int, game: int = 0) -> str:
         """Names a legal action in the current position of a game."""
+        ...
+
+
+@runtime_checkable
+class ReadsMoves(Protocol):
+    """A batch that reads moves which are typed in other ways than ``move_name`` writes them."""
+
+    def read_move(self, text: str, game: int = 0) -> Sequence[int]:
+        """Gives the legal actions that a text may mean. Raises ``NotationError``, which says why there is none."""
+        ...
+
+    def move_examples(self, action: int, game: int = 0) -> Sequence[str]:
+        """Writes a legal action in each of the usual ways, all of which ``read_move`` takes for this action."""
         ...
 
 
@@ -34,6 +59,35 @@ class ExplainsNumbers(Protocol):
 def move_name(game: Game, action: int, index: int = 0) -> str:
     """Names an action, by its number if the batch knows no better."""
     return game.move_name(action, index) if isinstance(game, NamesMoves) else str(action)
+
+
+def move_names(game: Game, actions: Sequence[int], index: int = 0) -> dict[str, int]:
+    """Names actions, each differently: where the game gives several the same name, their numbers follow it."""
+    names = [move_name(game, action, index) for action in actions]
+    return {
+        name if names.count(name) == 1 else f"{name} ({action})": action
+        for name, action in zip(names, actions, strict=True)
+    }
+
+
+def move_examples(game: Game, action: int, index: int = 0) -> Sequence[str]:
+    """Shows how an action may be typed."""
+    if isinstance(game, ReadsMoves):
+        return game.move_examples(action, index)
+    return [move_name(game, action, index)]
+
+
+def read_move(game: Game, text: str, names: Mapping[str, int], index: int = 0) -> Sequence[int]:
+    """Gives the legal actions that a person may mean: the one of this name, else those whose names differ from it only
+    by upper and lower case, else what the game makes of it. Raises ``NotationError`` if there is none."""
+    if text in names:
+        return [names[text]]
+    same = [action for name, action in names.items() if name.casefold() == text.casefold()]
+    if same:
+        return same
+    if isinstance(game, ReadsMoves):
+        return game.read_move(text, index)
+    raise InvalidMoveError(f"{text!r} is no legal move here")
 
 
 def observation_meaning(game: Game) -> list[str]:

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from keisei.errors import ConfigError
+from keisei.ranges import MAX_SEED
 
 MAX_BATCH = 1 << 20
-MAX_SEED = (1 << 63) - 1
 MAX_GAME = (1 << 31) - 1
 NUMBERING = ("batch", "seed", "first_game")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from keisei.errors import GameError
 from keisei.games.contract import FinalRows, Game
 
-__all__ = ["LastPositions", "ShowsText", "last_picture", "picture"]
+__all__ = ["LastPositions", "ShowsSides", "ShowsText", "ShowsWorld", "Symbol", "last_picture", "picture"]
 
 
 @runtime_checkable
@@ -24,6 +26,37 @@ class ShowsText(Protocol):
 
     def last_text(self, game: int = 0) -> str:
         """Draws the last position of the game that ended last in this place."""
+        ...
+
+
+@runtime_checkable
+class ShowsSides(ShowsText, Protocol):
+    """A batch whose drawings differ by the seat that looks at them, as a person who plays sees their own side below."""
+
+    def text_from(self, seat: int, game: int = 0) -> str: ...
+
+    def last_text_from(self, seat: int, game: int = 0) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """What a letter of a drawing stands for."""
+
+    name: str
+    colour: tuple[int, int, int]
+    """Red, green and blue, 0 … 255."""
+
+
+@runtime_checkable
+class ShowsWorld(ShowsText, Protocol):
+    """A batch whose drawings are worlds with a letter for each cell, in which every seat stands somewhere."""
+
+    def symbols(self) -> Mapping[str, Symbol]:
+        """Gives the letters that may appear in drawings."""
+        ...
+
+    def standing(self, seat: int, game: int = 0) -> tuple[int, int]:
+        """Gives the row and the column where a seat stands in the current position of a game."""
         ...
 
 
@@ -50,8 +83,11 @@ class LastPositions:
         return self._packed[game]
 
 
-def picture(game: Game, index: int = 0) -> str:
-    """Draws a game, or describes it in a line if its batch cannot."""
+def picture(game: Game, index: int = 0, view: int | None = None) -> str:
+    """Draws a game, or describes it in a line if its batch cannot. ``view`` is the seat that looks at it, if anybody in
+    particular does."""
+    if view is not None and isinstance(game, ShowsSides):
+        return game.text_from(view, index)
     if isinstance(game, ShowsText):
         return game.text(index)
     rows = game.rows()
@@ -59,6 +95,8 @@ def picture(game: Game, index: int = 0) -> str:
     return f"{game.spec.name}: ply {rows.ply[row]}, seat {rows.seat[row]} to act"
 
 
-def last_picture(game: Game, index: int = 0) -> str:
+def last_picture(game: Game, index: int = 0, view: int | None = None) -> str:
     """Draws the last position of a game that has ended. Its batch must keep last positions."""
+    if view is not None and isinstance(game, ShowsSides):
+        return game.last_text_from(view, index)
     return game.last_text(index) if isinstance(game, ShowsText) else f"{game.spec.name}: the game is over"

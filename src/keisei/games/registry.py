@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from keisei.errors import ConfigError, GameError, UnknownGameError
 from keisei.games.batched import BatchFactory
 from keisei.games.contract import Game, GameFactory
-from keisei.games.importing import import_object
-from keisei.games.options import allowed_options, check_numbering, check_options, did_you_mean
+from keisei.games.importing import import_named, import_object
+from keisei.games.options import NUMBERING, allowed_options, check_numbering, check_options, did_you_mean
+from keisei.games.own_files import absolute_name, file_of, loaded_digest
 from keisei.games.single import SingleGame
 
 if TYPE_CHECKING:
@@ -22,7 +25,8 @@ DEFAULT_GAME = "shogi"
 """The game that is played by default."""
 
 GameSource: TypeAlias = str | type[SingleGame] | GameFactory | Callable[..., Game]
-"""Anything that a game can be made from: a name, ``module:Class``, a ``SingleGame`` class or a batch factory."""
+"""Anything that a game can be made from: a name, ``module:Class``, ``path.py:Class``, a ``SingleGame`` class or a batch
+factory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +82,17 @@ _BUILT_IN = (
 )
 
 
+def is_world(name: str) -> bool:
+    """Whether a name is that of a built-in game of agents that earn returns. Nothing is imported for it."""
+    return any(entry.name == name and ".worlds." in str(entry.target) for entry in _BUILT_IN)
+
+
 def make_game(
     name: GameSource, *, batch: int = 1, seed: int = 0, first_game: int = 0, **options: Any
 ) -> Game:
     """A batch of games.
 
-    ``name`` is a registered name, ``"module:Class"``, ``"pettingzoo:connect_four_v3"``,
+    ``name`` is a registered name, ``"module:Class"``, ``"path.py:Class"``, ``"pettingzoo:connect_four_v3"``,
     ``"openspiel:tic_tac_toe"``, or a class or factory itself. Games are numbered from ``first_game``. Game k of a
     batch plays like the only game of a batch that starts at k.
     """
@@ -136,7 +145,45 @@ def game_factory(source: GameSource) -> GameFactory:
         return _as_factory(_by_name(source))
     if prefix in _ADAPTERS:
         return cast(GameFactory, partial(_import(_ADAPTERS[prefix]), rest))
-    return _as_factory(_import(source))
+    return _as_factory(_declared(source, _import(source)))
+
+
+def is_registered(name: str) -> bool:
+    """Whether a game has this name. Nothing is imported."""
+    return _key(name) in _REGISTERED or _key(name) in _installed()
+
+
+def is_adapted(name: str) -> bool:
+    """Whether a text names a game of another library, as ``openspiel:NAME`` does."""
+    return name.partition(":")[0] in _ADAPTERS and ":" in name
+
+
+def games_in(module_name: str) -> list[str]:
+    """Imports a module, or a file by its path, and gives the names of the games that are defined there."""
+    module = import_named(module_name, missing=UnknownGameError, broken=GameError)
+    return [name for name, found in vars(module).items() if _is_defined_in(module, found)]
+
+
+def _is_defined_in(module: ModuleType, found: object) -> bool:
+    if isinstance(found, BatchFactory):
+        found = found.single
+    own = isinstance(found, type) and found.__module__ == module.__name__
+    return own and not inspect.isabstract(found) and _makes_games(found)
+
+
+def source_digest(name: str) -> str | None:
+    """Gives the digest of the file that a game is defined in, for ``path.py:Class``; None for any other name."""
+    file = file_of(name)
+    if file is None or not names_code(name):
+        return None
+    _import(name)
+    return loaded_digest(file)
+
+
+def names_code(name: str) -> bool:
+    """Whether ``make_game`` would import code for this name that is neither Keisei's nor registered. The adapters take
+    only names that the adapted library lists."""
+    return ":" in name and not is_adapted(name)
 
 
 def takes_option(source: GameSource, option: str) -> bool:
@@ -150,7 +197,7 @@ def portable_name(name: str) -> str:
     """Gives a name that other processes know too. A game that this program registered is named by its class."""
     entry = _REGISTERED.get(_key(name))
     if entry is None or isinstance(entry.target, str):
-        return name
+        return absolute_name(name)
     module, qualname = getattr(entry.target, "__module__", None), getattr(entry.target, "__qualname__", "")
     if module is None or "<" in qualname or "." in qualname:
         raise ConfigError(
@@ -168,7 +215,9 @@ def _key(name: str) -> str:
 def _by_name(name: str) -> GameSource:
     entry = _REGISTERED.get(_key(name))
     if entry is not None:
-        return _import(entry.target) if isinstance(entry.target, str) else entry.target
+        return (
+            _declared(entry.target, _import(entry.target)) if isinstance(entry.target, str) else entry.target
+        )
     point = _installed().get(_key(name))
     if point is not None:
         return cast(GameSource, point.load())
@@ -176,7 +225,7 @@ def _by_name(name: str) -> GameSource:
     near = did_you_mean(name.lower(), known)
     raise UnknownGameError(
         f"no game is named {name!r}{near}. Known games: {', '.join(sorted(known))}; "
-        f"or name a class as 'module:Class', or 'pettingzoo:NAME', or 'openspiel:NAME'"
+        f"or name a class as 'module:Class' or 'path.py:Class', or 'pettingzoo:NAME', or 'openspiel:NAME'"
     )
 
 
@@ -199,6 +248,30 @@ def _as_factory(source: GameSource) -> GameFactory:
             f"a game is made from a name, a SingleGame class or a batch factory, got {source!r}"
         )
     return cast(GameFactory, source)
+
+
+def _declared(path: str, found: object) -> GameSource:
+    """Gives what a text names, if that makes games. A text may be wrong, and calling whatever it names could do
+    anything."""
+    if _makes_games(found):
+        return cast(GameSource, found)
+    raise ConfigError(
+        f"{path!r} is {found!r}, which makes no games; name a SingleGame class, or a factory with the parameters "
+        f"{', '.join(NUMBERING)}"
+    )
+
+
+def _makes_games(found: object) -> bool:
+    if isinstance(found, BatchFactory) or (isinstance(found, type) and issubclass(found, SingleGame)):
+        return True
+    return callable(found) and set(NUMBERING) <= _parameters(found)
+
+
+def _parameters(builder: Callable[..., object]) -> set[str]:
+    try:
+        return {*inspect.signature(builder).parameters}
+    except (TypeError, ValueError):  # it is written in C, and tells no signature
+        return set()
 
 
 def _option_names(factory: GameFactory) -> tuple[str, ...] | None:

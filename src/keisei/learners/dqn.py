@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from keisei.errors import LearningError
+from keisei.errors import DivergenceError
 from keisei.experience.replayed import ReplaySample, ReplayView
 from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import Forward, compiled, half_precision
@@ -210,7 +210,7 @@ class DQN:
         for packed in (sample.packed, sample.next_packed[sample.discounts != 0]):
             blame_observations(self._game.spec, self._game.unpack(packed)[0])
         blame_rewards(self._game.spec, sample.rewards, loss, f"gradient step {self.steps}")
-        raise LearningError(
+        raise DivergenceError(
             f"the loss is {loss} in gradient step {self.steps}: training has diverged. Go back to a checkpoint and "
             f"lower learner.learning_rate"
         )

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from keisei.config import Settings
 from keisei.learners.schedules import RateSchedule, scheduled_rate, within_run
+from keisei.ranges import SMALLEST, Count, LearningRate, Limit, MinibatchSize, Parts, PositiveShare
 
 __all__ = ["DQNConfig"]
 
@@ -16,28 +17,28 @@ class DQNConfig(Settings):
     """Settings of the learner. ``model.outputs`` says whether the network is dueling, and ``model.quantiles`` whether
     it learns quantiles."""
 
-    learning_rate: Annotated[float, Field(gt=0)] = 3e-4
+    learning_rate: LearningRate = 3e-4
     """Step size of the optimiser at the start of the run."""
     schedule: RateSchedule = "constant"
     """How the learning rate changes over the run: it stays, or falls in a line or along a cosine."""
     final_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The learning rate at the end of the run, as a share of ``learning_rate``."""
-    minibatch_size: Annotated[int, Field(ge=1)] = 256
+    minibatch_size: MinibatchSize = 256
     """Decisions of one gradient step, drawn from the replay."""
-    parts: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    parts: Parts | Literal["auto"] = "auto"
     """Parts of a minibatch. Their gradients are added in order, so the bits of the weights depend on this number.
     Threads share the parts. ``auto`` takes what suits the network; a GPU always uses 1."""
     double: bool = True
     """Let the network choose the best next action and the target network value it (van Hasselt and others, 2016).
     False lets the target network do both, which overestimates."""
-    target_interval: Annotated[int, Field(ge=1)] = 500
+    target_interval: Count = 500
     """Gradient steps after which the target network follows the network."""
-    tau: Annotated[float, Field(gt=0, le=1)] = 1.0
+    tau: PositiveShare = 1.0
     """How far it follows: 1 copies the network. A small share at an interval of 1 follows slowly (Polyak
     averaging)."""
-    huber: Annotated[float, Field(gt=0)] = 1.0
+    huber: Limit = 1.0
     """The Huber loss is quadratic for errors up to this size and linear beyond."""
-    max_grad_norm: Annotated[float, Field(gt=0)] = 10.0
+    max_grad_norm: Limit = 10.0
     """Larger gradients are scaled down to this norm."""
     epsilon: Annotated[float, Field(ge=0, le=1)] = 1.0
     """The share of random decisions at the start of the run. It falls after each batch."""
@@ -45,7 +46,7 @@ class DQNConfig(Settings):
     """The share of random decisions when it has fallen."""
     epsilon_decay: Literal["linear", "exponential"] = "linear"
     """How it falls: in a line, or by the same factor in equal times."""
-    epsilon_share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    epsilon_share: PositiveShare = 0.5
     """The share of the run in which it falls; then it stays."""
     epsilon_spread: Annotated[float, Field(ge=0, le=100)] = 0.0
     """Give each game its own epsilon (Ape-X): game i of N plays with epsilon^(1 + spread · i/(N-1)). 0 is the same
@@ -53,7 +54,7 @@ class DQNConfig(Settings):
 
     @model_validator(mode="after")
     def _decays_to_something(self) -> DQNConfig:
-        if self.epsilon_decay == "exponential" and not min(self.epsilon, self.final_epsilon) > 0:
+        if self.epsilon_decay == "exponential" and min(self.epsilon, self.final_epsilon) < SMALLEST:
             raise ValueError(
                 "epsilon_decay = exponential: no factor leads from or to an epsilon of 0; make epsilon and "
                 "final_epsilon larger, such as 0.01, or take linear"

@@ -9,11 +9,12 @@ from pydantic import Field, field_validator
 
 from keisei.config import AnySettings, Settings, parse_settings
 from keisei.errors import ConfigError
-from keisei.experience.replay_config import ReplaySettings
+from keisei.experience.replay_config import Ratio, ReplaySettings
 from keisei.games.contract import GameSpec
 from keisei.learners.dqn_config import DQNConfig
 from keisei.learners.ppo_config import PPOConfig
 from keisei.policies.model_config import ModelConfig, check_model
+from keisei.ranges import Count, CountOrNone, MinibatchSize, Seconds
 
 __all__ = [
     "AgentDQN",
@@ -32,32 +33,33 @@ Training: TypeAlias = Literal["stacked", "threads", "processes", "sequential"]
 
 MOST_AGENTS = 128
 """Slabs keep seats in one byte."""
+AgentNumber: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 16)]
 
 
 class AgentDQN(DQNConfig):
     """DQN with the usual sizes for one agent of a world."""
 
-    minibatch_size: Annotated[int, Field(ge=1)] = 64
+    minibatch_size: MinibatchSize = 64
     """Decisions of one gradient step, drawn from the agent's memory."""
-    target_interval: Annotated[int, Field(ge=1)] = 200
+    target_interval: Count = 200
     """Gradient steps after which the target network follows the network."""
 
 
 class AgentPPO(PPOConfig):
     """PPO with the usual sizes for one agent of a world."""
 
-    minibatch_size: Annotated[int, Field(ge=1)] = 128
+    minibatch_size: MinibatchSize = 128
     """Decisions of one gradient step."""
 
 
 class MemorySettings(ReplaySettings):
     """A replay with the usual sizes for one agent of a world."""
 
-    capacity: Annotated[int, Field(ge=1)] | None = 50_000
+    capacity: Count | None = 50_000
     """Decisions of the agent that it keeps. It is rounded up to whole slabs. Null: see megabytes."""
-    learning_starts: Annotated[int, Field(ge=0)] = 1_000
+    learning_starts: CountOrNone = 1_000
     """Decisions that must be inserted before learning starts."""
-    sample_to_insert_ratio: Annotated[float, Field(gt=0)] = 1.0
+    sample_to_insert_ratio: Ratio = 1.0
     """How often a decision is sampled on average, with ``learning_steps: ratio``."""
     save_replay: bool = True
     """Save the memory with checkpoints, so that a resumed run continues exactly. Only what is new is written."""
@@ -98,9 +100,9 @@ class IndependentConfig(Settings):
     """How workers compute what agents do: equal ones as one computation, or one after the other."""
     stack_size: Annotated[int, Field(ge=2, le=4096)] = 16
     """The most agents in one computation. Threads share the stacks."""
-    train_interval: Annotated[int, Field(ge=1)] = 1
+    train_interval: Count = 1
     """Collections between two trainings."""
-    training_timeout: Annotated[float, Field(gt=0)] = 300.0
+    training_timeout: Seconds = 300.0
     """A training that takes longer than this many seconds counts as hung. It is told, and its agent is left out."""
     dqn: AgentDQN = AgentDQN()
     """Settings of DQN, for agents that learn by it."""
@@ -108,9 +110,9 @@ class IndependentConfig(Settings):
     """Settings of PPO, for agents that learn by it."""
     replay: MemorySettings = MemorySettings()
     """The memory of each agent that learns by DQN."""
-    agents: dict[Annotated[int, Field(ge=0)], AgentSettings] = Field(default_factory=dict)
+    agents: dict[AgentNumber, AgentSettings] = Field(default_factory=dict)
     """In what single agents differ, by number. Agent i plays seat i."""
-    fixed_agents: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    fixed_agents: tuple[AgentNumber, ...] = ()
     """Agents that do not learn, by number: they play on with the weights that they have. So the others learn an answer
     to them."""
     parts: Literal[1] = 1

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from keisei.errors import LearningError
+from keisei.errors import DivergenceError
 from keisei.experience.rollout import Minibatch
 from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import Forward, compiled, half_precision
@@ -242,7 +242,7 @@ class PPO:
         blame_observations(self._game.spec, self._game.unpack(batch.packed)[0])
         if np.isfinite(batch.values).all():
             blame_rewards(self._game.spec, batch.returns, loss, f"update {self.updates}")
-        raise LearningError(
+        raise DivergenceError(
             f"the loss is {loss} in update {self.updates}: training has diverged. Go back to a checkpoint and "
             f"lower learner.learning_rate"
         )

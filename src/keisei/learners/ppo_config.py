@@ -8,6 +8,7 @@ from pydantic import Field
 
 from keisei.config import Settings
 from keisei.learners.schedules import RateSchedule, scheduled_rate, within_run
+from keisei.ranges import LearningRate, Limit, MinibatchSize, Parts, PositiveShare, Weight
 
 __all__ = ["PPOConfig"]
 
@@ -15,49 +16,49 @@ __all__ = ["PPOConfig"]
 class PPOConfig(Settings):
     """Settings of the learner."""
 
-    learning_rate: Annotated[float, Field(gt=0)] = 3e-4
+    learning_rate: LearningRate = 3e-4
     """Step size of the optimiser at the start of the run."""
     schedule: RateSchedule = "linear"
     """How the learning rate changes over the run: it stays, or falls in a line or along a cosine."""
     final_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The learning rate at the end of the run, as a share of ``learning_rate``."""
-    epochs: Annotated[int, Field(ge=1)] = 3
+    epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 3
     """Passes over the data of each update."""
-    advantage_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    advantage_share: PositiveShare = 1.0
     """Share of an update's decisions to learn from: those with the largest advantages, of either sign. The others
     would change little and take as long. Below 1, the same time has room for more games."""
-    minibatch_size: Annotated[int, Field(ge=1)] = 512
+    minibatch_size: MinibatchSize = 512
     """Decisions of one gradient step."""
-    parts: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    parts: Parts | Literal["auto"] = "auto"
     """Parts of a minibatch. Their gradients are added in order, so the bits of the weights depend on this number.
     Threads share the parts. ``auto`` takes what suits the network; a GPU always uses 1."""
     mirror: bool = False
     """Learn from half of the decisions as if the board was mirrored, where the rules are symmetric."""
-    clip: Annotated[float, Field(gt=0)] = 0.2
+    clip: Limit = 0.2
     """How far the probability ratio may move before its gradient is cut."""
-    value_clip: Annotated[float, Field(gt=0)] | None = None
+    value_clip: Limit | None = None
     """How far a value may move from its old estimate before its gradient is cut; null sets no limit."""
-    value_weight: Annotated[float, Field(ge=0)] = 0.5
+    value_weight: Weight = 0.5
     """Weight of the value loss in the total loss."""
-    entropy_weight: Annotated[float, Field(ge=0)] = 0.01
+    entropy_weight: Weight = 0.01
     """Weight of the entropy bonus at the start of the run. More entropy means more exploration."""
-    final_entropy_weight: Annotated[float, Field(ge=0)] | None = None
+    final_entropy_weight: Weight | None = None
     """The entropy weight at the end of the run; it changes in a straight line. Null keeps it constant."""
     trace: Annotated[float, Field(ge=0, le=1)] = 0.95
     """Lambda of GAE and of V-trace, per ply. Higher values look further ahead, with more variance."""
     correction: Literal["none", "vtrace"] = "vtrace"
     """How asynchronous experience is corrected for old weights. Synchronous experience needs no correction."""
-    rho_clip: Annotated[float, Field(gt=0)] = 1.0
+    rho_clip: Limit = 1.0
     """V-trace's limit on the probability ratio of a temporal difference (rho). A low limit keeps values near those of
     the policy that acted."""
-    trace_clip: Annotated[float, Field(gt=0)] = 1.0
+    trace_clip: Limit = 1.0
     """V-trace's limit on the ratio that passes later temporal differences back (c). A low limit lowers the
     variance."""
     normalise_advantages: bool = True
     """Scale the advantages of each minibatch to mean 0 and standard deviation 1."""
-    target_kl: Annotated[float, Field(gt=0)] | None = None
+    target_kl: Limit | None = None
     """End an update early if the mean divergence (KL) of an epoch is more than 1.5 times this. Null sets no limit."""
-    max_grad_norm: Annotated[float, Field(gt=0)] = 0.5
+    max_grad_norm: Limit = 0.5
     """Larger gradients are scaled down to this norm."""
 
     def learning_rate_at(self, progress: float) -> float:

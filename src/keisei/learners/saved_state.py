@@ -10,6 +10,8 @@ from keisei.runs.checkpoint import State
 
 __all__ = ["checked_document"]
 
+_LARGEST = 1 << 53
+
 
 def checked_document(state: State, name: str, groups: Sequence[str], count: str) -> dict[str, Any]:
     """Gives the document of a learner's state. Raises ``CheckpointError`` if it lacks tensors or entries, or if its
@@ -18,7 +20,7 @@ def checked_document(state: State, name: str, groups: Sequence[str], count: str)
     missing = [f"the {group}'s tensors" for group in groups if group not in state.tensors]
     missing += [f"the document's {entry}" for entry in ("optimizer", count) if entry not in document]
     number = document.get(count)
-    if missing or type(number) is not int or number < 0:
+    if missing or type(number) is not int or not 0 <= number < _LARGEST:
         what = f"without {', '.join(missing)}" if missing else f"with {number!r} for its number of {count}"
         raise CheckpointError(
             f"this is no state of a {name} learner: it comes {what}. Take a checkpoint of a run that learned by {name}"

@@ -22,7 +22,12 @@ from keisei.games.contract import Array, FloatArray
 from keisei.learners.agent_plan import AgentPlan
 from keisei.learners.agent_units import AgentLearner, Alone, Outcome, failure_of
 from keisei.learners.dqn import DQN
-from keisei.machine.new_processes import end_with_parent, main_left_out, own_fork_server
+from keisei.machine.new_processes import (
+    deaf_to_terminal,
+    end_with_parent,
+    main_left_out,
+    own_fork_server,
+)
 from keisei.machine.start_method import chosen_start_method
 from keisei.machine.torch_threads import stay_on_one_thread
 from keisei.runs.checkpoint import State
@@ -69,7 +74,11 @@ class UnitProcesses:
     def _submit(self, task: _Task) -> Future[_Result]:
         """Hands a task over. The pool starts a process for it if none is free."""
         forks = chosen_start_method() == "forkserver"
-        with main_left_out(), own_fork_server(PRELOAD) if forks else nullcontext():
+        with (
+            deaf_to_terminal(),
+            main_left_out(),
+            own_fork_server(PRELOAD) if forks else nullcontext(),
+        ):
             return self._open().submit(_train, task)
 
     def _open(self) -> ProcessPoolExecutor:

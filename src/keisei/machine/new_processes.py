@@ -10,10 +10,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 
-__all__ = ["end_with_parent", "main_left_out", "own_fork_server"]
+__all__ = ["deaf_to_terminal", "end_with_parent", "main_left_out", "own_fork_server"]
 
 _FORK_SERVERS: dict[tuple[int, tuple[str, ...]], forkserver.ForkServer] = {}
 """Fork servers by process id and imports. A process that was forked itself needs its own server."""
@@ -52,11 +52,27 @@ def main_left_out() -> Iterator[None]:
             setattr(main, name, value)
 
 
-def end_with_parent() -> None:
-    """Ends this process when its parent ends, even in the middle of a step or after kill -9."""
+@contextmanager
+def deaf_to_terminal() -> Iterator[None]:
+    """Starts a process that SIGHUP and Ctrl-C do not reach, from its first moment on, and so its fork server. A
+    terminal sends both to all processes that were started there, and the parent alone decides how they end: a trainer
+    needs its workers to finish and save. A signal that arrives here meanwhile is handled afterwards."""
+    resource_tracker.ensure_running()  # its start would unblock Ctrl-C
+    before = signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGINT}
+    )  # new processes take it over
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
+    """Ends this process when its parent ends, even in the middle of a step or after kill -9. ``by`` is the signal that
+    it gets then, where the system has this."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, by)
     parent = multiprocessing.parent_process()
     if parent is None:
         return

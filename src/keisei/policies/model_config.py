@@ -19,6 +19,7 @@ __all__ = [
     "check_action_inputs",
     "check_board",
     "check_model",
+    "least_weights",
     "unknown_network",
 ]
 
@@ -42,7 +43,8 @@ class ModelConfig(Settings):
     at each action by itself, in games that say which inputs describe it), or your own class as module:Class. ``auto``
     takes slim for boards. It takes mlp for other observations, or if hidden_dim or num_layers is set."""
     hidden_dim: Annotated[int, Field(ge=1, le=65536)] = 512
-    """Width of each hidden layer of mlp, gather and actions. What looks at one action has half of it."""
+    """Width of each hidden layer of mlp, gather and actions. In actions, the layers that look at a single action are
+    half as wide."""
     num_layers: Annotated[int, Field(ge=1, le=64)] = 2
     """Number of hidden layers of mlp and gather, and of the summary of the position in actions."""
     channels: Annotated[int, Field(ge=1, le=4096)] = 32
@@ -54,9 +56,9 @@ class ModelConfig(Settings):
     policy_head: Literal["auto", "planes", "linear"] = "auto"
     """How residual and slim compute their logits: as planes, for games in which action = kind · squares + square, or by
     a linear layer, which fits any game. ``auto`` takes planes if the game says that they fit."""
-    input_dim: Annotated[int, Field(ge=1)] | None = None
+    input_dim: Annotated[int, Field(ge=1, le=1 << 31)] | None = None
     """Numbers in one observation, all axes together. The game knows it, so it may be left out."""
-    action_dim: Annotated[int, Field(ge=1)] | None = None
+    action_dim: Annotated[int, Field(ge=1, le=1 << 31)] | None = None
     """Number of actions. The game knows it, so it may be left out."""
     outputs: Literal["auto", "policy", "q", "dueling"] = "auto"
     """What the two heads mean: a policy and a value (policy), or the value of each action: directly (q), or as the
@@ -70,6 +72,15 @@ class ModelConfig(Settings):
         network = ("mlp" if is_mlp else "slim") if self.network == "auto" else self.network
         outputs = "policy" if self.outputs == "auto" else self.outputs
         return self.model_copy(update={"network": network, "outputs": outputs})
+
+
+def least_weights(config: ModelConfig) -> int:
+    """Gives a number of weights that a built-in network has at least: those between its hidden layers."""
+    if config.network == "residual":
+        return 18 * config.channels**2 * config.blocks
+    if config.network == "slim":
+        return config.channels**2 * config.blocks
+    return config.hidden_dim**2 * (config.num_layers - 1) if config.network in BUILT_IN else 0
 
 
 def action_width(config: ModelConfig) -> int:

@@ -10,6 +10,8 @@ import threading
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 from keisei.errors import ConfigError, KeiseiError, in_one_line
 from keisei.games.contract import GameSpec
@@ -37,6 +39,7 @@ def build_own_network(config: ModelConfig, spec: GameSpec, seed: int) -> ActorCr
         network = _construct(found, config, spec)
         network.initialise(torch.Generator().manual_seed(seed))
     _check_weights(network, config)
+    _check_norms(network, config)
     _check_outputs(network, config, spec)
     return network
 
@@ -65,6 +68,24 @@ def _check_weights(network: ActorCritic, config: ModelConfig) -> None:
         )
 
 
+def _check_norms(network: ActorCritic, config: ModelConfig) -> None:
+    """Refuses layers that make a position's output depend on other positions: those beside it, or those before it."""
+    for name, layer in network.named_modules():
+        here = f"{type(layer).__name__} ({name})"
+        if isinstance(layer, _BatchNorm):
+            raise _refusal(
+                config,
+                f"the output for a position must depend on that position only, and {here} normalises it together with "
+                f"the others of a batch; take nn.GroupNorm or nn.LayerNorm",
+            )
+        if isinstance(layer, _InstanceNorm) and layer.track_running_stats:
+            raise _refusal(
+                config,
+                f"the output for a position must depend on that position only, and {here} keeps running statistics of "
+                f"earlier ones; leave out track_running_stats, or take nn.GroupNorm or nn.LayerNorm",
+            )
+
+
 def _check_outputs(network: ActorCritic, config: ModelConfig, spec: GameSpec) -> None:
     """Tries a network on empty positions, for all actions and for a list of actions."""
     wanted = (
@@ -75,7 +96,7 @@ def _check_outputs(network: ActorCritic, config: ModelConfig, spec: GameSpec) ->
     actions = torch.zeros((_ROWS, 1), dtype=torch.int32)
     try:
         with torch.inference_mode():
-            network.eval()  # a position must not change running means
+            network.eval()  # dropout is off, as in games
             logits, values = network(observations)
             network(observations, actions)
             network.train()

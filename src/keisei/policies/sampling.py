@@ -14,10 +14,9 @@ from torch import Tensor
 from keisei.errors import ConfigError, PolicyError
 from keisei.games.contract import Array, BoolArray, FloatArray, IntArray
 from keisei.native import core
+from keisei.ranges import check_temperature
 
 __all__ = ["as_tensor", "check_exploration", "greedy", "legal_counts", "masked_log_softmax", "sample"]
-
-LOWEST_TEMPERATURE = 1e-6
 
 
 def sample(
@@ -47,6 +46,7 @@ def sample(
     return actions, log_probs
 
 
+_IMPOSSIBLE = -1e30
 _NO_ACTION = "row {row} has no legal action; a game must offer at least one"
 _NOT_FINITE = (
     "the logits of row {row} are not all finite numbers; the network's weights have diverged, so go back to an "
@@ -62,9 +62,10 @@ def greedy(logits: Tensor | FloatArray, legal: BoolArray) -> IntArray:
 def masked_log_softmax(logits: Tensor, legal: Tensor) -> Tensor:
     """Computes log-probabilities over the legal actions, for learners: differentiable, on any device.
 
-    Illegal actions get a very negative but finite number, so ``p * log p`` is 0 for them and not NaN.
+    Illegal actions get a very negative but finite number, so ``p * log p`` is 0 for them and not NaN. Its product with
+    the weight of a loss is finite too.
     """
-    lowest = torch.finfo(logits.dtype).min / 2
+    lowest = max(torch.finfo(logits.dtype).min / 2, _IMPOSSIBLE)
     return torch.log_softmax(logits.masked_fill(~legal, lowest), dim=-1)
 
 
@@ -82,10 +83,10 @@ def as_tensor(array: Array) -> Tensor:
 
 
 def check_exploration(temperature: float, epsilon: float | FloatArray) -> None:
-    if not (temperature == 0 or LOWEST_TEMPERATURE <= temperature < np.inf):
-        raise ConfigError(
-            f"temperature must be 0 (the best action) or at least {LOWEST_TEMPERATURE}, got {temperature}"
-        )
+    try:
+        check_temperature(temperature)
+    except ValueError as error:
+        raise ConfigError(f"temperature = {temperature}: {error}") from None
     is_share = (
         0 <= epsilon <= 1 if isinstance(epsilon, float | int) else ((epsilon >= 0) & (epsilon <= 1)).all()
     )

@@ -15,6 +15,7 @@ from keisei.errors import PolicyError
 from keisei.games.contract import Array, Rows
 from keisei.games.randomness import Stream, keyed_uniform
 from keisei.policies.contract import Decision, Policy, Situation
+from keisei.ranges import MAX_OPENING, Temperature
 
 __all__ = [
     "CHANCE",
@@ -48,7 +49,7 @@ class PolicyConfig(Settings):
 
     policy: str
     """learner (the weights that are being trained), random, greedy, heuristic or search:DEPTH."""
-    temperature: Annotated[float, Field(ge=0)] = 1.0
+    temperature: Temperature = 1.0
     """Temperature of its play; 0 takes the best action."""
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of its decisions that are random."""
@@ -81,7 +82,7 @@ class Seating(Settings):
     league."""
 
     opponents: Annotated[tuple[OpponentConfig, ...], Field(max_length=FIRST_MEMBER - 1)] = ()
-    opening_plies: Annotated[int, Field(ge=0, le=1000)] = 0
+    opening_plies: Annotated[int, Field(ge=0, le=MAX_OPENING)] = 0
     """Games begin with 0 to this many random plies, each number equally often. They show the learner positions that its
     own play no longer reaches. It does not learn from these plies."""
 

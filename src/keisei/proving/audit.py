@@ -21,7 +21,7 @@ import torch
 from keisei.errors import ParallelError
 from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.slab import SlabRecord
-from keisei.machine.new_processes import end_with_parent
+from keisei.machine.new_processes import deaf_to_terminal, end_with_parent
 from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.proving.same_experience import PlannedWeights, Reference, VerifySettings, slab_digest
@@ -110,7 +110,8 @@ class Checker:
         self._process = context.Process(
             target=check_slabs, args=(settings, theirs), name="keisei-checker", daemon=True
         )
-        self._process.start()
+        with deaf_to_terminal():
+            self._process.start()
         theirs.close()
         self._waiting: list[SlabRecord] = []
 

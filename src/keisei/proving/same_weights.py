@@ -21,7 +21,7 @@ from typing import Any
 from keisei.config import parse_settings
 from keisei.errors import ConfigError, RunError
 from keisei.games.registry import DEFAULT_GAME
-from keisei.machine.new_processes import end_with_parent
+from keisei.machine.new_processes import deaf_to_terminal, end_with_parent
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.model_config import ModelConfig
@@ -311,7 +311,8 @@ def _killed(run: RunDirectory, seconds: float) -> bool:
     context: Any = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_train_apart, args=(run, theirs), name="keisei-trainer")
-    process.start()
+    with deaf_to_terminal():
+        process.start()
     theirs.close()
     try:
         process.join(seconds if _has_begun(ours) else None)

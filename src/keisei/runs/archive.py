@@ -18,7 +18,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from keisei.errors import CheckpointError, CheckpointVersionError, CheckpointWriteError
+from keisei.errors import CheckpointError, CheckpointVersionError, CheckpointWriteError, ForeignFileError
 from keisei.runs.checkpoint import PARTIAL, Checkpoint, checkpoint_rank, load_checkpoint, save_checkpoint
 from keisei.runs.durable_files import replace_link, sync_directory
 
@@ -63,10 +63,14 @@ class CheckpointArchive:
             self._remove_leftovers()
 
     def paths(self) -> list[Path]:
-        """Gives the paths of all checkpoints, oldest first. They are not verified."""
+        """Gives the paths of all checkpoints, oldest first. They are not verified. Links to other places are none."""
+        if self.directory.is_symlink():
+            raise ForeignFileError(
+                f"{self.directory} is a link, and a run is read from its own folder alone; put the checkpoints there"
+            )
         names = os.listdir(self.directory) if self.directory.is_dir() else []
         ranked = sorted((rank, name) for name in names if (rank := checkpoint_rank(name)))
-        return [self.directory / name for _, name in ranked]
+        return [path for _, name in ranked if not (path := self.directory / name).is_symlink()]
 
     def latest(self, way_out: str = "start over with --restart") -> Found | None:
         """Gives the newest whole checkpoint; None if there is no checkpoint at all.

@@ -7,8 +7,9 @@
       blobs.safetensors       bytes, such as the games of each table
       slab_1f3a….piece        bytes that other checkpoints have too; the file is shared by hard links
 
-The manifest has a digest of itself, so any flipped bit is detected. Nothing here is a pickle, so a hostile
-checkpoint cannot run code.
+The manifest has a digest of itself, so any flipped bit is detected. Nothing here is a pickle. A checkpoint may
+name code all the same, such as the network of a member of a league; it is imported only where the user trusts the run
+(``training.trust``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -31,7 +33,13 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from keisei.errors import CheckpointError, CheckpointVersionError, CheckpointWriteError
+from keisei.errors import (
+    CheckpointError,
+    CheckpointVersionError,
+    CheckpointWriteError,
+    KeiseiError,
+    in_one_line,
+)
 from keisei.runs.durable_files import sync_directory, write_new
 from keisei.runs.json_values import Json, check_json
 from keisei.runs.pieces import Piece, PieceFile, piece_path, read_file, read_verified, write_pieces
@@ -42,6 +50,8 @@ MANIFEST = "manifest.json"
 PARTIAL = ".partial-"
 """The prefix of a checkpoint's name while it is being written."""
 
+LARGEST_MANIFEST = 256 << 20
+_LARGEST_COUNT = 1 << 53
 _BLOBS = "blobs"
 _GROUP = re.compile(r"[a-z][a-z0-9_]*")
 _NAME = re.compile(r"update-(\d{9,})(?:-(\d+))?")
@@ -78,6 +88,8 @@ class Checkpoint:
     """When it was saved, in ISO 8601 and UTC; saving sets it."""
     pieces: Mapping[str, Piece] = field(default_factory=dict)
     """Large parts that are written once, by a name that tells their content. They are verified when they are read."""
+    path: Path | None = None
+    """Where it was loaded from."""
 
     def __post_init__(self) -> None:
         update = self.counters.get("update")
@@ -149,7 +161,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
     }
     try:
         blobs = safetensors.numpy.load(contents.pop(f"{_BLOBS}.safetensors"))
+        _check_types(manifest)
         return Checkpoint(
+            path=path,
             game=cast(str, manifest["game"]),
             counters=cast(Mapping[str, int | float], manifest["counters"]),
             tensors={Path(name).stem: safetensors.torch.load(content) for name, content in contents.items()},
@@ -159,10 +173,43 @@ def load_checkpoint(path: Path) -> Checkpoint:
             created=cast(str, manifest["created"]),
             pieces=_pieces(path, manifest),
         )
-    except (KeyError, AttributeError, TypeError, ValueError, SafetensorError) as error:
+    except CheckpointError as error:
+        if str(path) in str(error):
+            raise
+        raise CheckpointError(f"{path}: {error}") from error
+    except (KeyError, AttributeError, TypeError, ValueError, RecursionError, SafetensorError) as error:
         raise CheckpointError(
             f"{path} is not a checkpoint of Keisei, though its checksums are right: {error!r}"
         ) from error
+
+
+@contextmanager
+def restoring(checkpoint: Checkpoint, part: str) -> Iterator[None]:
+    """Wraps the work that makes a part of a run again from a checkpoint, and nothing else. Checksums tell only that a
+    checkpoint is as somebody wrote it. Whatever goes wrong with its content is a ``CheckpointError`` that names the
+    file and the part."""
+    where = checkpoint.path or f"the checkpoint of update {checkpoint.update}"
+    try:
+        yield
+    except CheckpointError as error:
+        if checkpoint.path is None or str(checkpoint.path.parents[1]) in str(error):
+            raise  # it names a file of the run
+        raise CheckpointError(f"{where}: {error}") from error
+    except KeiseiError:
+        raise
+    except Exception as error:
+        raise CheckpointError(
+            f"{where} does not hold {part} as Keisei saves it, though its checksums are right: {in_one_line(error)}"
+        ) from error
+
+
+def check_game(checkpoint: Checkpoint, game: str) -> None:
+    """Compares the game of a checkpoint with that of its run."""
+    if checkpoint.game != game:
+        raise CheckpointError(
+            f"{checkpoint.path or 'the checkpoint'} is of the game {checkpoint.game!r:.100}, and its run plays "
+            f"{game!r}; it belongs to another run"
+        )
 
 
 def checkpoint_name(update: int) -> str:
@@ -230,7 +277,7 @@ def _text(document: Json) -> bytes:
 
 
 def _verified_manifest(path: Path) -> dict[str, Json]:
-    content = read_file(path)
+    content = read_file(path, LARGEST_MANIFEST)
     try:
         manifest = json.loads(content)
         rest = {key: value for key, value in manifest.items() if key != "sha256"}
@@ -260,10 +307,23 @@ def _files(path: Path, manifest: Mapping[str, Json]) -> dict[str, Mapping[str, J
     return files
 
 
+def _check_types(manifest: Mapping[str, Json]) -> None:
+    """Checks what the checksums of a manifest do not tell. Raises ``ValueError``."""
+    for name in ("game", "created", "config_digest"):
+        if not isinstance(manifest[name], str):
+            raise ValueError(f"{name} is no text")
+    for name in ("counters", "documents"):
+        if not isinstance(manifest[name], dict):
+            raise ValueError(f"{name} is no table")
+    for name, value in cast(dict[str, Json], manifest["counters"]).items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LARGEST_COUNT:
+            raise ValueError(f"the counter {name!r} is {value!r:.40}")
+
+
 def _pieces(path: Path, manifest: Mapping[str, Json]) -> dict[str, PieceFile]:
     """Gives the pieces that a manifest lists. Earlier versions list none."""
     pieces = cast(Mapping[str, Mapping[str, Json]], manifest.get("pieces", {}))
-    if any(not _GROUP.fullmatch(name) for name in pieces):
+    if not all(_GROUP.fullmatch(name) and isinstance(entry, dict) for name, entry in pieces.items()):
         raise CheckpointError(f"{path / MANIFEST} lists pieces whose names are none of a checkpoint")
     return {
         name: PieceFile(piece_path(path, name), cast(str, entry["sha256"]), cast(int, entry["bytes"]))

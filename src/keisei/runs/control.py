@@ -7,6 +7,7 @@ can. The trainer removes the file, acts, and writes its answer into ``live.json`
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import time
@@ -15,11 +16,16 @@ from enum import StrEnum
 from pathlib import Path
 
 from keisei.errors import RunError
-from keisei.runs.directory import RunDirectory, RunState
+from keisei.runs.directory import RunDirectory, RunState, check_folder
 from keisei.runs.durable_files import file_errors
+from keisei.runs.foreign_documents import json_of, typed
+from keisei.runs.foreign_files import read_foreign
 
 __all__ = ["Action", "Request", "Requests", "ask"]
 
+logger = logging.getLogger(__name__)
+
+_ASIDE = "set-aside"
 _SUFFIX = ".request.json"
 _LARGEST = 4096
 """Bytes of a request. Larger files were not written by ``ask``."""
@@ -57,11 +63,13 @@ def ask(run: RunDirectory, action: Action, worker: int | None = None) -> Request
         raise RunError(f"nobody trains {run.name} now, so it cannot {action.value}; keisei train {run.path}")
     request = Request(f"{time.time_ns():020d}-{secrets.token_hex(4)}", action, worker)
     with file_errors(run.control):
+        check_folder(run.control)
         run.control.mkdir(mode=0o700, exist_ok=True)
-        if len(os.listdir(run.control)) >= MOST_WAITING:
+        if len(_waiting(run.control)) >= MOST_WAITING:
             raise RunError(f"{MOST_WAITING} requests wait for {run.name} already; its trainer answers none")
         partial = run.control / f".{request.id}"
-        partial.write_text(json.dumps(asdict(request)), encoding="utf-8")
+        with open(partial, "x", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(request)))
         partial.rename(run.control / f"{request.id}{_SUFFIX}")
     return request
 
@@ -71,28 +79,50 @@ class Requests:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self.refused = 0
+        """Entries that were no requests. Each is moved into ``set-aside`` beside the requests."""
+        self._stuck: set[str] = set()
+        """Those that could not be moved."""
         self.take()
 
     def take(self) -> list[Request]:
-        """Takes all requests that wait, oldest first."""
+        """Takes all requests that wait, oldest first. What is none never holds a trainer up."""
+        found = []
+        waiting = [name for name in _waiting(self._directory) if name not in self._stuck]
+        for name in waiting[:MOST_WAITING]:
+            try:
+                found.append(_read(self._directory, name))
+                os.unlink(self._directory / name)
+            except (OSError, ValueError) as error:
+                self._set_aside(name, error)
+        return found
+
+    def _set_aside(self, name: str, error: Exception) -> None:
+        """Moves an entry out of the way, whatever it is, so that nobody meets it again."""
+        self.refused += 1
+        logger.warning(
+            "%r in %s is no request and is set aside, as %d are now: %s",
+            name[:100], self._directory, self.refused, error,
+        )  # fmt: skip
+        aside = self._directory / _ASIDE
         try:
-            names = sorted(name for name in os.listdir(self._directory) if name.endswith(_SUFFIX))
-        except OSError:  # nobody has asked for anything yet
-            return []
-        found = (_taken(self._directory / name) for name in names)
-        return [request for request in found if request is not None]
+            check_folder(aside)
+            aside.mkdir(mode=0o700, exist_ok=True)
+            os.rename(self._directory / name, aside / f"{time.time_ns():020d}-{self.refused}")
+        except OSError:
+            self._stuck.add(name)
 
 
-def _taken(path: Path) -> Request | None:
-    """Reads and removes a request; None if it is none."""
+def _waiting(directory: Path) -> list[str]:
+    """Gives the names of the requests that wait, oldest first."""
     try:
-        with open(path, "rb") as file:
-            document = json.loads(file.read(_LARGEST))
-        path.unlink()
-        worker = document["worker"]
-        if not (worker is None or (isinstance(worker, int) and worker >= 0)):
-            return None
-        return Request(str(document["id"]), Action(document["action"]), worker)
-    except (OSError, ValueError, KeyError, TypeError):
-        path.unlink(missing_ok=True)
-        return None
+        return sorted(name for name in os.listdir(directory) if name.endswith(_SUFFIX))
+    except OSError:  # nobody has asked for anything yet
+        return []
+
+
+def _read(directory: Path, name: str) -> Request:
+    request = typed(Request, json_of(read_foreign(directory, name, _LARGEST)))
+    if request.worker is not None and request.worker < 0:
+        raise ValueError(f"there is no worker {request.worker}")
+    return request

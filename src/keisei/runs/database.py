@@ -7,29 +7,33 @@ again.
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import astuple, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import astuple, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from keisei.errors import RunDatabaseError
+from keisei.runs.foreign_database import QUERY_SECONDS, WAIT_SECONDS, Watch, check_schema, connect, way_out
 from keisei.runs.metric_names import EVALUATION
 from keisei.runs.rows import (
+    Bounds,
     ChangeRow,
     EvaluationRow,
     GameRow,
     LeagueMemberRow,
     LeagueResultRow,
+    MetricName,
     MetricPoint,
+    NamedValue,
     Progress,
     RatingRow,
     ThinnedPoint,
     WorkerEventRow,
+    checked_row,
 )
 from keisei.runs.schema import (
     APPLICATION_ID,
@@ -40,6 +44,7 @@ from keisei.runs.schema import (
     UPGRADES,
 )
 
+AnyRow = TypeVar("AnyRow")
 Row = TypeVar(
     "Row", EvaluationRow, GameRow, RatingRow, ChangeRow, WorkerEventRow, LeagueMemberRow, LeagueResultRow
 )
@@ -52,8 +57,7 @@ _TABLE_OF = {
     LeagueMemberRow: "league_members",
     LeagueResultRow: "league_results",
 }
-_WAIT_SECONDS = 30.0
-"""How many seconds a process waits for another's transaction. Those of the trainer take milliseconds."""
+_MOST_ROWS = 5_000_000
 
 
 class RunDatabase:
@@ -62,8 +66,9 @@ class RunDatabase:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         with self._errors():
-            self._connection = _connect(path, read_only)
+            self._connection = connect(path, read_only)
         try:
+            self._watch = Watch(self._connection, QUERY_SECONDS if read_only else WAIT_SECONDS)
             self._prepare(read_only)
         except BaseException:
             self._connection.close()
@@ -116,6 +121,11 @@ class RunDatabase:
             self._add(LeagueMemberRow, members)
             self._add(LeagueResultRow, results)
 
+    def copy(self, path: Path) -> None:
+        """Copies the whole database to a new file. The trainer may write meanwhile."""
+        with self._errors(), closing(sqlite3.connect(path)) as copied:
+            self._connection.backup(copied)
+
     def rewind(self, update: int) -> int:
         """Deletes everything after ``update``, which a resumed run does again. Returns the number of rows."""
         with self.batch(), self._errors():
@@ -126,49 +136,49 @@ class RunDatabase:
         return sum(deletion.rowcount for deletion in deletions)
 
     def metric_names(self) -> list[str]:
-        return [str(name) for (name,) in self._select("SELECT DISTINCT name FROM metrics ORDER BY name")]
+        found = self._select("SELECT DISTINCT name FROM metrics ORDER BY name")
+        return [row.name for row in self._checked(MetricName, found)]
 
     def metric(self, name: str, after_update: int = -1) -> list[MetricPoint]:
         """Gives one curve in the order of updates, only those after ``after_update``."""
         query = 'SELECT "update", step, time, value FROM metrics WHERE name = ? AND "update" > ? ORDER BY "update"'
-        return [
-            MetricPoint(update, step, at, math.nan if value is None else value)
-            for update, step, at, value in self._select(query, name, after_update)
-        ]
+        return self._checked(MetricPoint, self._select(query, name, after_update))
 
     def thinned_metric(self, name: str, most: int) -> list[ThinnedPoint]:
         """Gives one curve with at most about ``most`` points. Each has the mean of an equal part of the updates, and
         its smallest and largest number. The last update is always a point of its own. SQLite does the work, so that a
         run of 50,000 updates is read in milliseconds."""
-        bounds = self._select('SELECT MIN("update"), MAX("update") FROM metrics WHERE name = ?', name)
-        first, last = bounds[0]
-        if first is None:
+        query = 'SELECT MIN("update"), MAX("update") FROM metrics WHERE name = ? HAVING COUNT(*)'
+        bounds = self._checked(Bounds, self._select(query, name))
+        if not bounds:
             return []
+        first, last = bounds[0].first, bounds[0].last
         width = max(1, -(-(last - first) // max(1, most - 1)))
         query = (
             'SELECT AVG("update"), AVG(step), AVG(value), MIN(value), MAX(value) FROM metrics WHERE name = ? '
             'GROUP BY CASE WHEN "update" = ? THEN -1 ELSE ("update" - ?) / ? END ORDER BY 1'
         )
-        return [ThinnedPoint(*row) for row in self._select(query, name, last, first, width)]
+        return self._checked(ThinnedPoint, self._select(query, name, last, first, width))
 
     def latest_metrics(self) -> dict[str, float]:
         """Gives all numbers of the last update."""
         query = 'SELECT name, value FROM metrics WHERE "update" = (SELECT MAX("update") FROM metrics)'
-        return {name: math.nan if value is None else value for name, value in self._select(query)}
+        return {row.name: row.value for row in self._checked(NamedValue, self._select(query))}
 
     def recent_metrics(self, after_update: int) -> dict[str, list[MetricPoint]]:
         """Gives all numbers after an update, by name."""
         query = 'SELECT name, "update", step, time, value FROM metrics WHERE "update" > ? ORDER BY "update"'
+        found = self._select(query, after_update)
+        names = self._checked(MetricName, [row[:1] for row in found])
         points: dict[str, list[MetricPoint]] = {}
-        for name, update, step, at, value in self._select(query, after_update):
-            number = math.nan if value is None else value
-            points.setdefault(name, []).append(MetricPoint(update, step, at, number))
+        for name, point in zip(names, self._checked(MetricPoint, [row[1:] for row in found]), strict=True):
+            points.setdefault(name.name, []).append(point)
         return points
 
     def progress(self) -> Progress | None:
         """Gives the progress of the run; None before its first update."""
-        rows = self._select('SELECT "update", step, time FROM metrics ORDER BY "update" DESC LIMIT 1')
-        return Progress(*rows[0]) if rows else None
+        found = self._select('SELECT "update", step, time FROM metrics ORDER BY "update" DESC LIMIT 1')
+        return next(iter(self._checked(Progress, found)), None)
 
     def evaluations(self, opponent: str | None = None) -> list[EvaluationRow]:
         """Gives the matches in the order of updates, against all opponents or against one."""
@@ -178,8 +188,9 @@ class RunDatabase:
     def evaluated_step(self) -> int:
         """Gives the number of transitions at the last finished evaluation; 0 before the first. An evaluation is
         finished when its scores are among the metrics."""
-        query = "SELECT MAX(step) FROM metrics WHERE name LIKE ?"
-        return int(self._select(query, EVALUATION + "%")[0][0] or 0)
+        query = "SELECT MIN(step), MAX(step) FROM metrics WHERE name LIKE ? HAVING COUNT(*)"
+        bounds = self._checked(Bounds, self._select(query, EVALUATION + "%"))
+        return bounds[0].last if bounds else 0
 
     def last_evaluations(self) -> list[EvaluationRow]:
         """Gives the matches of the newest evaluation against each opponent."""
@@ -216,8 +227,7 @@ class RunDatabase:
         """Gives all members that the league ever had, by number. Those of the newest update are in it now."""
         if self._schema < 4:
             return []
-        rows = self._rows(LeagueMemberRow, "ORDER BY number")
-        return [replace(row, in_pool=bool(row.in_pool), forgotten=bool(row.forgotten)) for row in rows]
+        return self._rows(LeagueMemberRow, "ORDER BY number")
 
     def league_results(self) -> list[LeagueResultRow]:
         """Gives the cells of the win-rate matrix, row by row."""
@@ -225,7 +235,7 @@ class RunDatabase:
             return []
         if self._schema == 4:
             found = self._select(f"{RESULTS_BY_NAME} ORDER BY old.learner, old.member")
-            return [LeagueResultRow(*row) for row in found]
+            return self._checked(LeagueResultRow, found)
         return self._rows(LeagueResultRow, "ORDER BY learner, member, number")
 
     def close(self) -> None:
@@ -255,11 +265,29 @@ class RunDatabase:
         names = [field.name for field in fields(cls) if field.name in known]
         columns = ", ".join(f'"{name}"' for name in names)
         found = self._select(f"SELECT {columns} FROM {table} {rest}", *values)
-        return [cls(**dict(zip(names, row, strict=True))) for row in found]
+        return self._checked(cls, found, names)
 
     def _select(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._errors():
-            return self._connection.execute(query, values).fetchall()
+        with self._errors(), self._watch:
+            found = self._connection.execute(query, values).fetchmany(_MOST_ROWS + 1)
+        if len(found) > _MOST_ROWS:
+            raise RunDatabaseError(
+                f"{self.path} has more than {_MOST_ROWS:,} rows of one kind, and no run of Keisei has; move it out of "
+                f"the run"
+            )
+        return found
+
+    def _checked(
+        self, cls: type[AnyRow], found: Iterable[Sequence[object]], names: Sequence[str] = ()
+    ) -> list[AnyRow]:
+        """Makes rows of what was found, by default in the order of the fields. SQLite keeps any value in any column, so
+        their types are checked."""
+        try:
+            return [checked_row(cls, row, names) for row in found]
+        except ValueError as error:
+            raise RunDatabaseError(
+                f"{self.path}: {error}. It is damaged, or somebody else has changed it: move it out of the run"
+            ) from error
 
     def _in_batch(self) -> bool:
         return self._connection.in_transaction
@@ -286,7 +314,9 @@ class RunDatabase:
                 f"{self.path} has schema {version}, this version of Keisei knows up to {SCHEMA_VERSION}. "
                 f"Use the version of Keisei that wrote it"
             )
-        elif version < SCHEMA_VERSION and not read_only:
+        with self._errors():
+            check_schema(self.path, self._connection)
+        if 0 < version < SCHEMA_VERSION and not read_only:
             self._upgrade("", version)
 
     def _upgrade(self, script: str, version: int) -> None:
@@ -304,41 +334,8 @@ class RunDatabase:
         try:
             yield
         except sqlite3.Error as error:
-            raise RunDatabaseError(f"{self.path}: {error}. {_way_out(error)}") from error
-
-
-def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
-    mode = "ro" if read_only else "rwc"
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
-    )
-    try:
-        if not read_only:
-            connection.execute("PRAGMA journal_mode = WAL")
-            # If the process is killed, the database stays whole. Only a power cut may lose the last updates.
-            connection.execute("PRAGMA synchronous = NORMAL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+            raise RunDatabaseError(f"{self.path}: {error}. {way_out(error)}") from error
 
 
 def _columns(cls: type[object]) -> str:
     return ", ".join(f'"{field.name}"' for field in fields(cls))  # type: ignore[arg-type]
-
-
-def _way_out(error: sqlite3.Error) -> str:
-    name = getattr(error, "sqlite_errorname", "")
-    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return (
-            "It is damaged: move it aside, and the run continues with a new one; checkpoints are not touched"
-        )
-    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-        return "The disk is full or failing; make room there. What was written before is whole"
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return f"Another process has been writing for {_WAIT_SECONDS:.0f} s; only the trainer may write"
-    if name.startswith("SQLITE_READONLY"):
-        return "It was opened to read; only the trainer writes there"
-    if name.startswith("SQLITE_CANTOPEN"):
-        return "There is no such file, or it may not be opened"
-    return "See who may write there, and whether the run is used by one trainer only"

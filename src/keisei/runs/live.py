@@ -10,9 +10,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from keisei.runs.directory import RunDirectory
+from keisei.runs.foreign_documents import json_of, typed
+from keisei.runs.foreign_files import read_foreign
 from keisei.runs.json_values import finite
 
 __all__ = ["Answer", "Glimpse", "LiveStatus", "LiveWorker", "read_live", "write_live"]
@@ -61,12 +62,13 @@ class Glimpse:
     seats: tuple[int, ...]
     plies: tuple[int, ...]
     actions: tuple[int, ...]
-    values: tuple[float, ...]
+    values: tuple[float | None, ...]
+    """None where the network gave no number."""
 
 
 @dataclass(frozen=True)
 class LiveStatus:
-    """A run between two updates."""
+    """A run between two updates. Numbers that the trainer did not have are NaN."""
 
     time: float
     update: int = 0
@@ -98,27 +100,24 @@ def write_live(run: RunDirectory, status: LiveStatus) -> None:
     """Replaces the file in one step. It is not flushed to the disk: after a power cut nobody needs it."""
     document = {name: finite(value) for name, value in asdict(status).items()}
     partial = run.live.with_name(f".partial-{run.live.name}")
-    partial.write_bytes(json.dumps(document, allow_nan=False).encode())
+    partial.unlink(missing_ok=True)
+    with open(partial, "xb") as file:  # never through a link
+        file.write(json.dumps(document, allow_nan=False).encode())
     os.replace(partial, run.live)
 
 
 def read_live(run: RunDirectory) -> LiveStatus | None:
     """Reads the file; None if the run has none, or none that this version can read."""
     try:
-        with open(run.live, "rb") as file:
-            document = json.loads(file.read(_LARGEST))
-        return _status(document)
-    except (OSError, ValueError, KeyError, TypeError):
+        status = typed(LiveStatus, json_of(read_foreign(run.path, run.live.name, _LARGEST)))
+        return status if status.board is None or _is_whole(status.board) else None
+    except (OSError, ValueError):
         return None
 
 
-def _status(document: dict[str, Any]) -> LiveStatus:
-    workers = tuple(LiveWorker(**{**w, "tables": tuple(w["tables"])}) for w in document.pop("workers"))
-    answers = tuple(Answer(**answer) for answer in document.pop("answers"))
-    board = document.pop("board")
-    glimpse = None if board is None else Glimpse(**{k: _frozen(v) for k, v in board.items()})
-    return LiveStatus(**document, workers=workers, answers=answers, board=glimpse)
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _is_whole(board: Glimpse) -> bool:
+    """Whether every column has an entry for each decision, and rows are bytes. Raises ``ValueError`` if not."""
+    for row in board.packed:
+        bytes.fromhex(row)
+    columns = (board.packed, board.seats, board.plies, board.actions, board.values)
+    return len(set(map(len, columns))) == 1

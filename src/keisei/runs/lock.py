@@ -1,25 +1,41 @@
-"""The lock of a run: a file with the process that trains it, and a check whether that process has ended.
+"""The lock of a run: a file that its trainer keeps open and locked for as long as it lives.
 
-Process numbers are used again, and after a reboot all of them are. So the owner is identified by its number, its
-start time and the current boot of the machine. A lock whose owner has ended, by kill -9 or a power cut, is taken
-over.
+The kernel holds the lock (``flock``), so it is free at once when its process has ended, however it ended, and it counts
+in every container of the machine. What the file says is for the message. It decides alone where the kernel has no say:
+on a file system without locks, for a process on another machine, and for a trainer of an earlier version, which holds
+nothing. Process numbers are used again, and after a reboot all of them are. So an owner is identified by its number,
+its start time and the current boot of the machine.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
 from keisei.errors import RunLockedError
 from keisei.runs.durable_files import file_errors
+from keisei.runs.foreign_files import check_regular, open_foreign
+
+__all__ = ["Owner", "RunLock", "lock_owner"]
+
+FLOCK = "flock"
+_MOST = 1 << 16
+"""Bytes of a lock file."""
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+_ATTEMPTS, _PAUSE = 100, 0.01
+"""A lock that is taken is tried so often, with so many seconds in between. Readers who look at it hold it for an
+instant, and the children of a killed trainer may."""
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+"""What file systems answer that have no locks."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +52,8 @@ class Owner:
     """The PID namespace; containers on one machine have different ones."""
     since: str
     """When it took the lock, for the message."""
+    held: str = ""
+    """``flock`` if the kernel holds the lock for it; empty if only the file says so."""
 
     @classmethod
     def this_process(cls) -> Owner:
@@ -50,8 +68,11 @@ class Owner:
         )
 
     def is_gone(self) -> bool:
-        """Whether the owner has certainly ended. A process on another machine cannot be checked."""
+        """Whether the owner has certainly ended, given that the kernel holds no lock for it. A process on another
+        machine cannot be checked, nor one in another container that the kernel holds no locks for."""
         here = Owner.this_process()
+        if self.held == FLOCK and self._shares_kernel(here):
+            return True
         if self.host != here.host:
             return False
         if self.boot != here.boot:
@@ -61,8 +82,20 @@ class Owner:
         started = _start_time(self.pid)
         return started is None or started != self.started
 
+    def can_be_seen(self) -> bool:
+        """Whether this process would notice the owner's end."""
+        here = Owner.this_process()
+        return (self.host, self.namespace) == (here.host, here.namespace)
+
+    def _shares_kernel(self, here: Owner) -> bool:
+        return self.boot == here.boot if here.boot else self.host == here.host
+
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}, since {self.since}"
+        return f"process {self.pid} on {self.host}, since {self.since}" if self.pid else "another process"
+
+
+_UNKNOWN = Owner(pid=0, started="", host="", boot="", namespace="", since="", held=FLOCK)
+"""Holds a lock, and has not written yet who it is."""
 
 
 class RunLock:
@@ -73,27 +106,24 @@ class RunLock:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._owner = Owner.this_process()
-        with file_errors(path), _exclusive(path) as descriptor:
-            holder = _read(descriptor)
-            if holder is not None and not holder.is_gone():
-                raise RunLockedError(
-                    f"{path.parent} is being trained by {holder}. Stop it first, or train under another --name"
-                    + ("" if holder.host == self._owner.host else f"; if it is gone, delete {path}")
-                )
-            _write(descriptor, json.dumps(asdict(self._owner)))
-        self._held = True
+        with file_errors(path):
+            self._descriptor = _take(path)
+        _HELD.add(self)
 
     def release(self) -> None:
         """Releases the lock. Does nothing if it is already released, or in a child process."""
-        if not self._held or self._owner.pid != os.getpid():
+        if self._descriptor < 0:
             return
-        self._held = False
-        # On a disk that fails, the lock is free when this process has ended.
-        with suppress(OSError), _exclusive(self.path) as descriptor:
-            if _read(descriptor) == self._owner:
-                _write(descriptor, "")
+        with suppress(OSError):  # on a disk that fails, the kernel alone says that the lock is free
+            os.ftruncate(self._descriptor, 0)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Closes the file. In a child process, this leaves the lock to the parent."""
+        descriptor, self._descriptor = self._descriptor, -1
+        _HELD.discard(self)
+        with suppress(OSError):
+            os.close(descriptor)
 
     def __enter__(self) -> RunLock:
         return self
@@ -104,36 +134,121 @@ class RunLock:
         self.release()
 
 
+_HELD: set[RunLock] = set()
+
+
+def _leave_to_parent() -> None:
+    """A child shares the open file of its parent, and would keep the lock of a trainer that was killed."""
+    for lock in list(_HELD):
+        lock.let_go()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 def lock_owner(path: Path) -> Owner | None:
-    """Gives the process that holds a run; None if there is none, or if it has ended."""
+    """Gives the process that holds a run; None if there is none, or if it has ended. A file that is no lock, such as a
+    FIFO, is held by nobody."""
     try:
-        owner = _parse(path.read_bytes())
+        with open_foreign(path.parent, path.name, _MOST) as descriptor:
+            held, owner = _is_held(descriptor), _read(descriptor)
     except OSError:
         return None
+    if held:
+        return owner or _UNKNOWN
     return None if owner is None or owner.is_gone() else owner
 
 
-@contextmanager
-def _exclusive(path: Path) -> Iterator[int]:
-    """Opens the file and locks it while it is read and changed. The kernel releases this lock if the process ends."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
+def _take(path: Path) -> int:
+    """Opens the file, locks it, and writes who does. Begins again if the file is another one by then, since somebody
+    has deleted it or moved the run."""
+    while True:
+        check_regular(path, _MOST)
+        descriptor = os.open(path, _OPEN, 0o644)
+        try:
+            in_kernel = _lock(descriptor, path)
+            if _is_at(descriptor, path):
+                _sign(descriptor, path, in_kernel)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
         os.close(descriptor)
 
 
+def _lock(descriptor: int, path: Path) -> bool:
+    """Locks an open file. False if its file system has no locks."""
+    refusals = 0
+    while refusals < _ATTEMPTS:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            refusals += _is_held(descriptor)  # those who only look are always waited for
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            time.sleep(_PAUSE)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            return False
+    raise _locked(path, _read(descriptor) or _UNKNOWN)
+
+
+def _is_held(descriptor: int) -> bool:
+    """Whether the kernel holds a lock on an open file. To see that, it is locked for an instant, beside others who
+    look."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return False  # the lock ends with the descriptor, which is closed now
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _sign(descriptor: int, path: Path, in_kernel: bool) -> None:
+    """Writes who holds the lock, unless somebody does whom the kernel does not know."""
+    holder = _read(descriptor)
+    if holder is not None and not holder.is_gone():
+        raise _locked(path, holder, visible=holder.can_be_seen())
+    owner = replace(Owner.this_process(), held=FLOCK if in_kernel else "")
+    try:
+        _write(descriptor, json.dumps(asdict(owner)))
+    except OSError:
+        if not in_kernel:
+            raise
+        # On a full disk the lock has no name, and is held all the same.
+
+
+def _locked(path: Path, holder: Owner, *, visible: bool = True) -> RunLockedError:
+    way_out = f". From here nobody can see whether that process still runs; if it is gone, delete {path}"
+    return RunLockedError(
+        f"{path.parent} is being trained by {holder}. Stop it first, or train under another --name"
+        + ("" if visible else way_out)
+    )
+
+
 def _read(descriptor: int) -> Owner | None:
-    return _parse(os.pread(descriptor, 65536, 0))
+    return _parse(os.pread(descriptor, _MOST, 0))
 
 
 def _parse(content: bytes) -> Owner | None:
     """Reads an owner. A file that cannot be read was cut short by a power cut, and counts as free."""
     try:
-        return Owner(**json.loads(content))
-    except (ValueError, TypeError):
+        owner = Owner(**json.loads(content))
+    except (ValueError, TypeError, RecursionError):
         return None
+    texts = (owner.started, owner.host, owner.boot, owner.namespace, owner.since, owner.held)
+    shown = all(isinstance(text, str) and text.isprintable() for text in texts)
+    return owner if shown and isinstance(owner.pid, int) and 0 < owner.pid < 1 << 31 else None
 
 
 def _write(descriptor: int, text: str) -> None:

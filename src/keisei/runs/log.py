@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from keisei.runs.durable_files import AppendFile
+from keisei.runs.foreign_documents import json_of
+from keisei.runs.foreign_files import open_foreign
 from keisei.runs.json_values import Json, finite
+
+_LARGEST, _LONGEST = 1 << 40, 1 << 24
+"""Bytes of a log, and of a line of it."""
 
 
 class RunLog:
@@ -107,11 +112,14 @@ def line_of(event: str, fields: Mapping[str, Json]) -> bytes:
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """Reads the lines of a log. A line that a kill has cut short is left out."""
-    with open(path, "rb") as file:
-        for line in file:
+    """Reads the lines of a log. A line that a kill has cut short is left out, as is all that is no line of a log."""
+    with (
+        open_foreign(path.parent, path.name, _LARGEST) as descriptor,
+        open(descriptor, "rb", closefd=False) as file,
+    ):
+        for line in iter(lambda: file.readline(_LONGEST), b""):
             try:
-                document = json.loads(line)
+                document = json_of(line)
             except ValueError:
                 continue
             if isinstance(document, dict):

@@ -14,14 +14,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
-from keisei.errors import CheckpointError
+from keisei.errors import CheckpointError, ForeignFileError
 from keisei.runs.durable_files import write_new
+from keisei.runs.foreign_files import check_regular, read_foreign
 
 __all__ = ["Piece", "PieceFile", "piece_path", "read_file", "read_verified", "write_pieces"]
 
 logger = logging.getLogger(__name__)
 
 _SUFFIX = ".piece"
+LARGEST_FILE = 8 << 30
+"""Bytes of a file of a checkpoint. It is read into memory as a whole."""
 
 
 class Piece(Protocol):
@@ -57,14 +60,16 @@ def piece_path(checkpoint: Path, name: str) -> Path:
 
 
 def write_pieces(checkpoint: Path, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
-    """Writes the pieces of a checkpoint, or links those that other checkpoints beside it have. Gives those that are
-    there now. A piece whose bytes are gone is left out with a warning, since the rest can still be saved."""
+    """Writes the pieces of a checkpoint, or links those that are files already, here or in checkpoints beside it. Gives
+    those that are there now. A piece whose bytes are gone is left out with a warning, since the rest can still be
+    saved."""
     known = {path.name: path for path in checkpoint.parent.glob(f"update-*/*{_SUFFIX}")} if pieces else {}
     written: dict[str, Piece] = {}
     for name, piece in pieces.items():
         path = piece_path(checkpoint, name)
+        source = known.get(path.name, piece.path if isinstance(piece, PieceFile) else None)
         try:
-            if path.name not in known or not _linked(known[path.name], path, piece.nbytes):
+            if source is None or not _linked(source, path, piece.nbytes):
                 write_new(path, piece.read())
             written[name] = piece
         except CheckpointError as error:
@@ -74,7 +79,11 @@ def write_pieces(checkpoint: Path, pieces: Mapping[str, Piece]) -> dict[str, Pie
 
 def read_verified(path: Path, nbytes: object, digest: object) -> bytes:
     """Reads a file and compares it with its size and SHA-256."""
-    content = read_file(path)
+    if not isinstance(nbytes, int) or not 0 <= nbytes <= LARGEST_FILE:
+        raise CheckpointError(
+            f"{path} has {nbytes!r:.40} bytes in the manifest, which no file of a checkpoint has"
+        )
+    content = read_file(path, nbytes)
     if len(content) != nbytes:
         raise CheckpointError(
             f"{path} is damaged: it has {len(content)} bytes where the manifest says {nbytes}"
@@ -84,9 +93,12 @@ def read_verified(path: Path, nbytes: object, digest: object) -> bytes:
     return content
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path, most: int) -> bytes:
+    """Reads a file of a checkpoint. The folder of the checkpoint is the one that the caller names."""
     try:
-        return path.read_bytes()
+        return read_foreign(path.parent, path.name, most)
+    except ForeignFileError as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -94,7 +106,7 @@ def read_file(path: Path) -> bytes:
 def _linked(source: Path, path: Path, nbytes: int) -> bool:
     """Makes a hard link. False where the file system has none, or the file is damaged or no longer there."""
     try:
-        if source.stat().st_size != nbytes:
+        if not check_regular(source, nbytes) or source.lstat().st_size != nbytes:
             return False
         os.link(source, path)
     except OSError:

@@ -9,16 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from keisei.errors import RunError
+from keisei.runs.foreign_documents import json_of, typed
+from keisei.runs.foreign_files import read_foreign
 
 __all__ = ["SUFFIX", "GameReplay", "read_replay", "write_replay"]
 
 SUFFIX = ".replay.json"
 FORMAT = "keisei-replay"
 _LARGEST = 4 << 20
+"""Bytes of a replay."""
+_MOST_GAMES = 1 << 31
+_LARGEST_SEED = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -39,19 +45,34 @@ class GameReplay:
 
 
 def write_replay(replay: GameReplay, path: Path) -> None:
+    """Writes a replay, in place of an earlier one. It is never written through a link."""
     document = {"format": FORMAT, "version": 1, **asdict(replay)}
-    path.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
+    path.unlink(missing_ok=True)
+    with open(path, "x", encoding="utf-8") as file:
+        file.write(json.dumps(document, allow_nan=False) + "\n")
 
 
-def read_replay(path: Path) -> GameReplay:
+def read_replay(path: Path, within: Path | None = None) -> GameReplay:
+    """Reads a replay. ``within`` is the folder that no link may lead out of, by default its own."""
+    folder = path.parent if within is None else within
     try:
-        with open(path, "rb") as file:
-            document = json.loads(file.read(_LARGEST))
-        if document.pop("format") != FORMAT or document.pop("version") != 1:
+        document = json_of(read_foreign(folder, str(path.relative_to(folder)), _LARGEST))
+        if not isinstance(document, dict) or (document.get("format"), document.get("version")) != (FORMAT, 1):
             raise ValueError("another format")
-        frozen: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
-        }
-        return GameReplay(**frozen)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        replay = typed(GameReplay, document)
+        _check_replay(replay)
+        return replay
+    except (OSError, ValueError) as error:
         raise RunError(f"{path} is not a game that can be replayed: {error}") from error
+
+
+def _check_replay(replay: GameReplay) -> None:
+    """Checks what the types do not say. Only the game itself can tell whether its actions are legal."""
+    largest = max((replay.seed, replay.number, *replay.actions), default=0)
+    smallest = min((replay.seed, replay.number, *replay.actions), default=0)
+    if smallest < 0 or replay.number > _MOST_GAMES or largest >= _LARGEST_SEED:
+        raise ValueError(
+            f"seed, number and actions are whole numbers from 0 on, and a batch has at most {_MOST_GAMES:,} games"
+        )
+    if not all(map(isfinite, replay.scores)):
+        raise ValueError("a score is a number")

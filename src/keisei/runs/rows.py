@@ -2,7 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import TypeAlias, TypeVar
+
+Row = TypeVar("Row")
+Measured: TypeAlias = float
+"""A number that may be NaN, or infinite in a run that has diverged."""
+_LARGEST = 1 << 53
+"""Whole numbers are smaller: JSON and a browser keep them exactly."""
+
+
+def checked_row(cls: type[Row], values: Sequence[object], names: Sequence[str] = ()) -> Row:
+    """Makes a row of these fields, by default of all. Raises ``ValueError`` if a value is not of its field's type."""
+    kinds = _kinds(cls)  # type: ignore[arg-type]
+    return cls(
+        **{name: _checked(kinds[name], name, v) for name, v in zip(names or kinds, values, strict=True)}
+    )
+
+
+@cache
+def _kinds(cls: type) -> dict[str, str]:
+    return {field.name: str(field.type) for field in fields(cls)}
+
+
+def _checked(kind: str, name: str, value: object) -> object:
+    kind, _, optional = kind.partition(" | ")
+    if value is None and (optional or kind == "Measured"):
+        return None if optional else math.nan
+    if isinstance(value, int) and abs(value) < _LARGEST and kind != "str":
+        return bool(value) if kind == "bool" else value
+    if isinstance(value, float) and (kind == "Measured" or (kind == "float" and math.isfinite(value))):
+        return value
+    if isinstance(value, str) and kind == "str":
+        return value
+    known = repr(value)[:60] if isinstance(value, str | bytes | float) else type(value).__name__
+    raise ValueError(f"the column {name!r} holds {known}, and must hold {kind}")
+
+
+@dataclass(frozen=True)
+class MetricName:
+    """The name of a metric."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class NamedValue:
+    """The newest number of a metric."""
+
+    name: str
+    value: Measured
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The smallest and the largest number of a column."""
+
+    first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -14,7 +74,7 @@ class MetricPoint:
     """Transitions learned from so far: the x-axis of every curve."""
     time: float
     """Seconds since 1970."""
-    value: float
+    value: Measured
 
 
 @dataclass(frozen=True)
@@ -23,10 +83,10 @@ class ThinnedPoint:
 
     update: float
     step: float
-    value: float | None
-    low: float | None
+    value: Measured | None
+    low: Measured | None
     """The smallest number."""
-    high: float | None
+    high: Measured | None
 
 
 @dataclass(frozen=True)
@@ -169,7 +229,7 @@ class LeagueMemberRow:
 
     @property
     def games(self) -> int:
-        return (self.wins + self.draws + self.losses) // self.per_game
+        return (self.wins + self.draws + self.losses) // max(1, self.per_game)
 
 
 @dataclass(frozen=True)
@@ -196,7 +256,7 @@ class LeagueResultRow:
 
     @property
     def games(self) -> int:
-        return (self.wins + self.draws + self.losses) // self.per_game
+        return (self.wins + self.draws + self.losses) // max(1, self.per_game)
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,22 @@ A member is written once. It is removed when neither the league nor a checkpoint
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import shutil
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from keisei.runs.checkpoint import MANIFEST, PARTIAL, Checkpoint, load_checkpoint, save_checkpoint
+from keisei.runs.checkpoint import (
+    LARGEST_MANIFEST,
+    MANIFEST,
+    PARTIAL,
+    Checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from keisei.runs.foreign_documents import json_of
+from keisei.runs.foreign_files import read_foreign
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +95,8 @@ def named_members(checkpoint: Path) -> set[int]:
     """Gives the members that a checkpoint of the run names. A damaged one names nobody, since no run continues from
     it."""
     try:
-        league = json.loads((checkpoint / MANIFEST).read_bytes())["documents"].get("league") or {}
+        manifest = json_of(read_foreign(checkpoint, MANIFEST, LARGEST_MANIFEST))
+        league = manifest["documents"].get("league") or {}
         return {int(member["number"]) for member in league.get("members", ())}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         logger.warning("checkpoint %s names no members of the league: %r", checkpoint.name, error)

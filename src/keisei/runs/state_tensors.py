@@ -19,6 +19,9 @@ from torch.optim import Optimizer
 from keisei.errors import CheckpointError
 from keisei.runs.json_values import Json
 
+_OF_ADAM = {"step", "exp_avg", "exp_avg_sq"}
+_LARGEST = 1e30
+
 
 @dataclass(frozen=True, eq=False)
 class FlatState:
@@ -92,21 +95,91 @@ def load_optimizer(optimizer: Optimizer, flat: FlatState) -> None:
         raise CheckpointError(
             f"this is not the state of an optimiser: it has {_keys(state)}, not state and param_groups"
         )
+    _check_groups(optimizer, state["param_groups"])
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if not isinstance(state["state"], dict):
+        raise CheckpointError("the optimiser's state is no table of its parameters")
     for index, entries in state["state"].items():
-        for name, value in entries.items():
-            fits = index < len(parameters) and _fits(value, parameters[index])
-            if not fits:
-                raise CheckpointError(
-                    f"the optimiser's {name} of parameter {index} does not fit the network; use the run's own "
-                    f"configuration"
-                )
+        if type(index) is not int or not 0 <= index < len(parameters) or not isinstance(entries, dict):
+            raise CheckpointError(
+                f"the optimiser's state is of a parameter {index!r:.40}, which is not there"
+            )
+        _check_entries(optimizer, index, entries, parameters[index])
     try:
         optimizer.load_state_dict(state)
     except (ValueError, KeyError, IndexError) as error:
         raise CheckpointError(
             f"the optimiser of the checkpoint is not the one configured: {error}"
         ) from error
+
+
+def _check_groups(optimizer: Optimizer, groups: object) -> None:
+    """Checks the settings of an optimiser: numbers may be others, as rates are, and switches may not. Torch takes all
+    of them over as they are. What a later version of torch has added may be missing."""
+    own = optimizer.state_dict()["param_groups"]
+    if not isinstance(groups, list) or len(groups) != len(own):
+        raise CheckpointError("the optimiser of the checkpoint has other groups of parameters")
+    for group, wanted in zip(groups, own, strict=True):
+        if not isinstance(group, dict) or group.get("params") != wanted["params"]:
+            raise CheckpointError(
+                "the optimiser of the checkpoint is of other parameters, and does not fit this network"
+            )
+        for name, value in wanted.items():
+            if name in group or not _is_switch(value):
+                _check_setting(name, group.get(name), value)
+
+
+def _check_setting(name: str, found: object, wanted: object) -> None:
+    fits = _same_kind(found, wanted)
+    if name != "fused" and _is_switch(
+        wanted
+    ):  # earlier versions of Keisei had another; it is a matter of speed
+        fits = found == wanted
+    if not fits:
+        raise CheckpointError(
+            f"the optimiser's {name} is {found!r:.60} in the checkpoint, and {wanted!r} here"
+        )
+
+
+def _is_switch(value: object) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _same_kind(found: object, wanted: object) -> bool:
+    if _is_switch(wanted):
+        return _is_switch(found)
+    if isinstance(wanted, int | float):
+        return isinstance(found, int | float) and not isinstance(found, bool) and _is_finite(found)
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(found, list | tuple)
+            and len(found) == len(wanted)
+            and all(map(_same_kind, found, wanted))
+        )
+    return type(found) is type(wanted)
+
+
+def _is_finite(number: float) -> bool:
+    return -_LARGEST < number < _LARGEST
+
+
+def _check_entries(
+    optimizer: Optimizer, index: int, entries: Mapping[str, object], parameter: Tensor
+) -> None:
+    """Checks the state of one parameter. Torch does not: it reads and writes moments as far as the parameter goes, and
+    so past the end of shorter ones."""
+    if isinstance(optimizer, torch.optim.Adam) and entries:
+        names = _OF_ADAM | ({"max_exp_avg_sq"} if optimizer.param_groups[0]["amsgrad"] else set())
+        if entries.keys() != names or not all(isinstance(value, Tensor) for value in entries.values()):
+            raise CheckpointError(
+                f"the optimiser has {_keys(entries)} of parameter {index}, and Adam has others"
+            )
+    for name, value in entries.items():
+        if not _fits(name, value, parameter):
+            raise CheckpointError(
+                f"the optimiser's {name} of parameter {index} does not fit the network; use the run's own "
+                f"configuration"
+            )
 
 
 def random_tensors() -> dict[str, Tensor]:
@@ -137,9 +210,12 @@ def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu").clone()
 
 
-def _fits(value: object, parameter: Tensor) -> bool:
-    """Whether a state has the parameter's shape, or is a single number such as Adam's step."""
-    return not isinstance(value, Tensor) or value.shape in (parameter.shape, torch.Size([]), torch.Size([1]))
+def _fits(name: str, value: object, parameter: Tensor) -> bool:
+    """Whether a state has the parameter's shape, or is a count of steps, as it always was with this name."""
+    if name == "step":
+        is_count = value.numel() == 1 if isinstance(value, Tensor) else isinstance(value, int | float)
+        return is_count and math.isfinite(float(value))  # type: ignore[arg-type]
+    return not isinstance(value, Tensor) or (value.shape == parameter.shape and value.is_floating_point())
 
 
 def _keys(state: object) -> str:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from math import isfinite, nan
 from pathlib import Path
 
-from keisei.errors import KeiseiError
+from keisei.errors import KeiseiError, in_one_line
 from keisei.runs.database import RunDatabase
-from keisei.runs.directory import RunDirectory, RunState, list_runs
+from keisei.runs.directory import RunDirectory, RunState, is_run
+from keisei.runs.foreign_documents import shown_text
+from keisei.runs.labels import read_labels
 from keisei.runs.metric_names import ELAPSED
+from keisei.runs.origin import read_origin
 from keisei.runs.rows import EvaluationRow
+from keisei.runs.run_names import folders_below
 
-__all__ = ["RunSummary", "find_runs", "last_scores", "summarise"]
+__all__ = ["RunSummary", "damaged", "find_runs", "last_scores", "summarise"]
+
+_END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True)
@@ -34,22 +41,51 @@ class RunSummary:
     """When the run last wrote anything, in seconds since 1970."""
     detail: str = ""
     """Why it failed, which process trains it, or what is damaged."""
+    origin: str = ""
+    """The checkpoint that it began with, if that is of another run."""
     changes: tuple[str, ...] = ()
     """Settings that changed on the way, and from which update on."""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    archived: bool = False
+    """Whether lists leave it out."""
 
 
 def summarise(run: RunDirectory, game: str | None = None) -> RunSummary:
     """Reads each part of a run. If one cannot be read, the others are still shown. Who knows the run's game already
-    tells it, since reading settings takes longest."""
+    tells it, since reading settings takes longest.
+
+    Nothing in a run's folder makes this fail: one damaged run must not cost the list of all others.
+    """
+    try:
+        return _printable(_read(run, game))
+    except Exception as error:
+        return _printable(damaged(run, error))
+
+
+def damaged(run: RunDirectory, error: Exception) -> RunSummary:
+    """Gives the line of a run of which nothing can be read."""
+    return RunSummary(run.name, str(run.path), RunState.UNREADABLE, detail=in_one_line(error))
+
+
+def _read(run: RunDirectory, game: str | None) -> RunSummary:
     status = run.status()
     summary = RunSummary(
         run.name, str(run.path), status.state, detail=status.detail, last_seen=_time(status.since)
+    )
+    labels = read_labels(run)
+    summary = replace(
+        summary,
+        origin=str(read_origin(run) or ""),
+        tags=labels.tags,
+        note=labels.note,
+        archived=labels.archived,
     )
     try:
         summary = replace(summary, game=game or _game(run))
     except KeiseiError as error:
         summary = replace(summary, state=RunState.UNREADABLE, detail=str(error))
-    if not run.database.exists():
+    if not os.path.lexists(run.database):
         return summary
     try:
         return _with_numbers(summary, run)
@@ -57,12 +93,30 @@ def summarise(run: RunDirectory, game: str | None = None) -> RunSummary:
         return replace(summary, detail=f"{summary.detail}; {error}" if summary.detail else str(error))
 
 
+def _printable(summary: RunSummary) -> RunSummary:
+    """Gives the same with texts that can be written: a folder's name may have bytes that are no letters."""
+    return replace(
+        summary,
+        name=shown_text(summary.name),
+        path=shown_text(summary.path),
+        detail=shown_text(summary.detail),
+    )
+
+
 def find_runs(root: Path) -> list[RunDirectory]:
     """Lists all runs, also directories with checkpoints whose configuration is lost."""
-    paths = {run.path for run in list_runs(root)}
-    if root.is_dir():
-        paths |= {path.parent for path in root.glob("[!.]*/checkpoints") if path.is_dir()}
-    return [RunDirectory(path) for path in sorted(paths)]
+    return [RunDirectory(path, root) for path in folders_below(root, _may_be_run)]
+
+
+def _may_be_run(path: Path) -> bool:
+    return is_run(path) or (not path.name.startswith(".") and _has_checkpoints(path))
+
+
+def _has_checkpoints(path: Path) -> bool:
+    try:
+        return (path / "checkpoints").is_dir()
+    except OSError:  # nobody may look into it
+        return False
 
 
 def _game(run: RunDirectory) -> str | None:
@@ -86,7 +140,7 @@ def _with_numbers(summary: RunSummary, run: RunDirectory) -> RunSummary:
         transitions=progress.step,
         training_seconds=seconds if isfinite(seconds) else None,
         scores=scores,
-        last_seen=max(progress.time, summary.last_seen or 0.0),
+        last_seen=max(filter(None, (_in_calendar(progress.time), summary.last_seen)), default=None),
     )
 
 
@@ -99,6 +153,11 @@ def last_scores(rows: Sequence[EvaluationRow]) -> dict[str, float]:
 
 def _time(iso: str) -> float | None:
     try:
-        return datetime.fromisoformat(iso).timestamp()
-    except (TypeError, ValueError):  # somebody has edited the state file
+        return _in_calendar(datetime.fromisoformat(iso).timestamp())
+    except (ValueError, OverflowError):  # somebody has edited the state file
         return None
+
+
+def _in_calendar(time: float) -> float | None:
+    """Gives a time that has a date; None for others."""
+    return time if 0 <= time < _END_OF_TIME else None

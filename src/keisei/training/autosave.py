@@ -12,6 +12,8 @@ from keisei.runs.checkpoint import Checkpoint
 from keisei.training.events import Counters, Saved
 from keisei.training.settings import RunSettings
 
+EARLY = (10.0, 30.0, 60.0, 120.0, 300.0)
+"""Seconds of training after which a checkpoint is written in any case: a young run changes fast, and people look."""
 RETRY_SECONDS = 60.0
 """Seconds until the next attempt, after a checkpoint that could not be written."""
 
@@ -32,16 +34,19 @@ class Autosave:
         self._last: tuple[int, Path] | None = None
         self._failure: CheckpointWriteError | None = None
         self._next_at = time.monotonic() + 60 * settings.checkpoint_minutes
+        self._early_until = 0.0
+        """Seconds of training up to which early checkpoints are written."""
 
-    def resumed_from(self, update: int, path: Path) -> None:
-        """Notes that this update is already on disk."""
-        self._last = (update, path)
+    def resumed_from(self, counters: Counters, path: Path) -> None:
+        """Notes that this state is already on disk."""
+        self._last, self._early_until = (counters.update, path), counters.seconds
 
     def is_due(self, counters: Counters) -> bool:
         by_count = self._settings.checkpoint_every
         if by_count is not None and counters.update % by_count == 0:
             return True
-        return time.monotonic() >= self._next_at
+        is_early = any(self._early_until < seconds <= counters.seconds for seconds in EARLY)
+        return is_early or time.monotonic() >= self._next_at
 
     def save(self, counters: Counters) -> Path | None:
         """Saves the state between two updates. Returns its path, or None if it could not be written."""
@@ -51,6 +56,7 @@ class Autosave:
         """Saves a state that was captured before. Returns its path, or None."""
         if (saved := self._saved(checkpoint.update)) is not None:
             return saved
+        self._early_until = float(checkpoint.counters.get("seconds", 0.0))
         began = time.monotonic()
         path, self._failure = None, None
         try:

@@ -13,9 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from keisei.errors import RunSettingsError
+from keisei.errors import RunError, RunSettingsError
 from keisei.parallel.config import PLACEMENT
 from keisei.runs.directory import CONFIG, RunDirectory, config_digest
 from keisei.training.presets import run_config
@@ -24,7 +22,17 @@ from keisei.training.settings import LENGTH, TrainConfig
 if TYPE_CHECKING:  # a checkpoint is made of tensors, and torch takes a second to import
     from keisei.runs.checkpoint import Checkpoint
 
-__all__ = ["RULES", "Change", "Rule", "check_changes", "check_same", "differences", "rule_of", "way_back"]
+__all__ = [
+    "RULES",
+    "Change",
+    "Rule",
+    "check_changes",
+    "check_same",
+    "differences",
+    "rule_of",
+    "trained_with",
+    "way_back",
+]
 
 
 class Rule(Enum):
@@ -52,7 +60,7 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
         ),
     },
     Rule.ANNOUNCED: {
-        "env": frozenset({"discount", "reward_structure"}),
+        "env": frozenset({"discount", "reward_structure", "source_digest"}),
         "learner": frozenset(
             {
                 "learning_rate", "schedule", "final_rate", "epochs", "advantage_share", "minibatch_size", "parts",
@@ -128,7 +136,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Mapping[str, Any]]) ->
 def check_changes(run: RunDirectory, checkpoint: Checkpoint, config: TrainConfig) -> list[Change]:
     """Gives the changes since a checkpoint that are to be announced. Raises ``RunSettingsError`` if a setting would
     change that never may, or if the new length leaves nothing to train."""
-    changes = differences(_trained_with(run, checkpoint), config.model_dump(mode="json"))
+    changes = differences(trained_with(run, checkpoint), config.model_dump(mode="json"))
     misfits = _misfits(run, checkpoint)
     if any(change in misfits for change in changes):
         title = f"{run.path / CONFIG} does not fit the run's checkpoint of update {checkpoint.update}:"
@@ -157,9 +165,9 @@ def way_back(run: RunDirectory, checkpoint: Checkpoint) -> str:
     misfits = _misfits(run, checkpoint)
     if not misfits:
         return ""
-    trained = _trained_with(run, checkpoint)
+    trained = trained_with(run, checkpoint)
     for path in run.earlier_configs():
-        kept = _read(path)
+        kept = _read(run, path)
         if all(_value(kept, *_names(change)) == _value(trained, *_names(change)) for change in misfits):
             return f" The settings that fit are kept in {path.name}; take them back: cp {path} {run.path / CONFIG}"
     values = ", ".join(f"{change.setting}: {shown(change.old)}" for change in misfits)
@@ -193,14 +201,14 @@ def _check_length(run: RunDirectory, checkpoint: Checkpoint, config: TrainConfig
         )
 
 
-def _trained_with(run: RunDirectory, checkpoint: Checkpoint) -> Mapping[str, Any]:
+def trained_with(run: RunDirectory, checkpoint: Checkpoint) -> Mapping[str, Any]:
     """Gives the settings that a checkpoint was trained with. Older versions of Keisei saved their digest only; the file
     of the run that has this digest is taken then, or config.yaml if there is none."""
     settings = checkpoint.documents.get("settings")
     if isinstance(settings, Mapping):
         return settings
     for path in run.earlier_configs():
-        if config_digest(config := _read(path)) == checkpoint.config_digest:
+        if config_digest(config := _read(run, path)) == checkpoint.config_digest:
             return config
     return run_config(run).resolved().model_dump(mode="json")
 
@@ -208,16 +216,15 @@ def _trained_with(run: RunDirectory, checkpoint: Checkpoint) -> Mapping[str, Any
 def _misfits(run: RunDirectory, checkpoint: Checkpoint) -> list[Change]:
     """Gives the settings of config.yaml that do not fit a checkpoint."""
     stored = run_config(run).model_dump(mode="json")
-    return _never(differences(_trained_with(run, checkpoint), stored))
+    return _never(differences(trained_with(run, checkpoint), stored))
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read(run: RunDirectory, path: Path) -> Mapping[str, Any]:
     """Reads an earlier configuration; empty if it is damaged."""
     try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return run.kept_config(path.name)
+    except RunError:
         return {}
-    return config if isinstance(config, dict) else {}
 
 
 def _never(changes: Sequence[Change]) -> list[Change]:

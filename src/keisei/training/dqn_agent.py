@@ -28,7 +28,7 @@ from keisei.parallel.config import MAX_WORKERS
 from keisei.parallel.deliveries import copy_slab
 from keisei.policies.players.inference_policy import InferencePolicy, load_weights
 from keisei.runs.archive import CheckpointArchive
-from keisei.runs.checkpoint import Checkpoint, State, save_checkpoint
+from keisei.runs.checkpoint import Checkpoint, State, check_game, restoring, save_checkpoint
 from keisei.runs.directory import RunDirectory, config_digest, run_name
 from keisei.runs.state_tensors import model_tensors
 from keisei.training.api import Existing, as_assignments, plan_run
@@ -38,6 +38,7 @@ from keisei.training.presets import load_preset, preset_names, run_config
 from keisei.training.regimes.learner_settings import PoolSettings
 from keisei.training.regimes.pool import build_buffer, build_learner
 from keisei.training.settings import TrainConfig
+from keisei.training.trust import trust_settings
 from keisei.training.wiring import choose_device
 
 __all__ = ["DQNAgent", "train_dqn"]
@@ -197,7 +198,9 @@ class DQNAgent:
         if found is None:
             raise CheckpointError(f"{run.path} has no checkpoint yet; train it first")
         checkpoint = found.checkpoint
-        agent.learner.restore(State(checkpoint.tensors, checkpoint.documents.get("learner")))
+        check_game(checkpoint, agent.spec.name)
+        with restoring(checkpoint, "its learner"):
+            agent.learner.restore(State(checkpoint.tensors, checkpoint.documents.get("learner")))
         agent.run, agent._update = run, checkpoint.update
         return agent
 
@@ -209,6 +212,7 @@ class DQNAgent:
                 f"{path} exists; save the agent under another path, or remove that one first"
             )
         run = RunDirectory.create(Path(path).parent, Path(path).name, self.config)
+        trust_settings(run, self.config)
         state = self.learner.state()
         checkpoint = Checkpoint(
             game=self.spec.name,
@@ -243,7 +247,7 @@ class DQNAgent:
         beside the agent's own."""
         env = self.config.env
         player = Player("agent", self.policy(temperature))
-        runs = RUNS if self.run is None else self.run.path.parent
+        runs = RUNS if self.run is None else self.run.root
         return play_match(
             env.game, env.game_options(), player, opponent, games, seed, resolver=resolver(runs)
         )

@@ -57,7 +57,7 @@ class Started:
     def length(self) -> str:
         """The length of the run in words."""
         steps = "" if self.steps is None else f"{self.steps:,} steps"
-        minutes = "" if self.minutes is None else f"{self.minutes:g} minutes"
+        minutes = "" if self.minutes is None else f"{self.minutes:g} minute{'' if self.minutes == 1 else 's'}"
         games = "" if self.episodes is None else f"{self.episodes:,} games"
         return " or ".join(filter(None, [steps, minutes, games]))
 

@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM: the first signal ends the run normally within seconds, a second one ends it at once.
+"""Ctrl-C, SIGTERM and SIGHUP: the first signal ends the run normally within seconds.
+
+A second Ctrl-C or SIGTERM ends it at once. SIGHUP never does: when a terminal is closed, the system sends it, and the
+shell and the session may send it again or SIGTERM with it, while nobody wants to lose the run.
 
 After the first signal, the current update is finished and saved. If that takes longer than ``patience``, the update
 is abandoned, and the state before it is saved. To abandon it, a signal handler raises an exception. This is safe,
@@ -32,11 +35,16 @@ class Interruption:
 
     def __init__(self, patience: float = PATIENCE, on_request: Callable[[str], None] | None = None) -> None:
         self.requested = False
+        self._only_hung_up = False
         self._patience = patience
         self._on_request = on_request
         self._abandonable = False
         self._eager = False
         self._patience_ends = math.inf
+
+    def tell(self, on_request: Callable[[str], None]) -> None:
+        """Tells from now on who asks."""
+        self._on_request = on_request
 
     def request(self, reason: str = "stop requested") -> None:
         self.requested = True
@@ -54,6 +62,8 @@ class Interruption:
             signal.SIGTERM: self._on_signal,
             signal.SIGALRM: self._on_alarm,
         }
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` ignores it
+            handlers[signal.SIGHUP] = self._on_hangup
         before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             yield
@@ -73,12 +83,20 @@ class Interruption:
             self._abandonable = False
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        name = signal.Signals(number).name
-        if self.requested:
+        if self.requested and not self._only_hung_up:
             os._exit(128 + number)  # workers end with their parent
+        self._only_hung_up = False
+        self._begin_to_end(number)
+
+    def _on_hangup(self, number: int, frame: FrameType | None) -> None:
+        if not self.requested:
+            self._only_hung_up = True
+            self._begin_to_end(number)
+
+    def _begin_to_end(self, number: int) -> None:
         self._patience_ends = time.monotonic() + self._patience
         signal.setitimer(signal.ITIMER_REAL, min(self._patience, AGAIN), AGAIN)
-        self.request(name)
+        self.request(signal.Signals(number).name)
         self._give_up_if_due()
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:

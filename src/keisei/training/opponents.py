@@ -1,4 +1,5 @@
-"""Checks all players that the settings of a run name, before it starts, so that none fails when it is first met."""
+"""Checks all players that the settings of a run name, before it starts, so that none fails when it is first met. Checks
+the openings of evaluations too."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from keisei.config import problem_report
 from keisei.errors import ConfigError, KeiseiError
+from keisei.evaluation.matches import check_opening
 from keisei.parallel.config import ParallelConfig
 from keisei.policies.registry import build_policy, check_player, players_of
 from keisei.policies.seating import OpponentConfig, PolicyConfig, Seating
@@ -37,6 +39,8 @@ def check_opponents(config: TrainConfig, root: Path) -> None:
     of the league. A league that nobody would meet is refused too. Runs and checkpoints of evaluations must exist below
     ``root`` or at their path, and belong to this game. Those of the league are not looked for: a run that is resumed
     may have their weights already."""
+    if config.evaluation.opening_plies is not None:
+        check_opening(config.env.game, config.env.game_options(), config.evaluation.opening_plies)
     reports = [
         f"{problem_report(names.setting, problems)}\n{_who_can(names, config)}"
         for names in _named(config)
@@ -90,7 +94,7 @@ def _problems(names: _Names, config: TrainConfig, root: Path) -> Iterator[str]:
     for player in names.players:
         try:
             _check(player, config, root)
-        except KeiseiError as error:
+        except (KeiseiError, OSError) as error:  # the system refuses names of 300 letters
             yield f"{player if isinstance(player, str) else player.policy}: {error}"
 
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keisei.errors import CheckpointError, CheckpointVersionError, ConfigError, RunError
+from keisei.errors import CheckpointError, CheckpointVersionError, ConfigError, RunDatabaseError, RunError
 from keisei.evaluation.matches import Player, Resolver
 from keisei.games.contract import GameSpec
 from keisei.games.options import did_you_mean
@@ -30,26 +31,33 @@ from keisei.policies.neural import NeuralPolicy
 from keisei.policies.registry import PLAYERS, named_player
 from keisei.policies.seating import PolicyConfig
 from keisei.runs.archive import CheckpointArchive, Found
-from keisei.runs.checkpoint import checkpoint_rank, load_checkpoint
-from keisei.runs.directory import CONFIG, RunDirectory, list_runs
+from keisei.runs.checkpoint import check_game, checkpoint_rank, load_checkpoint, restoring
+from keisei.runs.database import RunDatabase
+from keisei.runs.directory import CONFIG, RunDirectory, RunState, list_runs, named_below, run_at
 from keisei.runs.snapshots import member_number
 from keisei.training.changes import way_back
 from keisei.training.presets import run_config
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
+from keisei.training.trust import demand_trust
 
 __all__ = [
     "RUNS",
+    "CheckpointFacts",
     "RunGame",
     "RunNetwork",
+    "checkpoint_facts",
     "find_checkpoint",
     "find_run",
+    "find_state",
     "game_of",
     "load_network",
     "load_player",
     "load_players",
     "load_trained",
+    "locate",
     "resolver",
+    "run_of",
 ]
 
 logger = logging.getLogger(__name__)
@@ -77,14 +85,46 @@ class RunNetwork:
     """What it plays at in evaluations."""
 
 
+@dataclass(frozen=True)
+class CheckpointFacts:
+    """Which weights a player has, and how far its run is."""
+
+    update: int
+    saved: str
+    """When, in ISO 8601 and UTC."""
+    newest: int
+    """The last update of the run that is known."""
+    is_running: bool
+
+
+def checkpoint_facts(text: str, root: Path = RUNS) -> CheckpointFacts | None:
+    """Gives the facts of the checkpoint that a text names; None if it is a player without a run."""
+    if text.partition(":")[0] in {player.partition(":")[0] for player in PLAYERS}:
+        return None
+    run, which = locate(text, root)
+    checkpoint = _find(run, which).checkpoint
+    newest = checkpoint.update
+    with suppress(RunDatabaseError), RunDatabase(run.database, read_only=True) as database:
+        newest = max(newest, getattr(database.progress(), "update", 0))
+    return CheckpointFacts(
+        checkpoint.update, checkpoint.created, newest, run.status().state is RunState.RUNNING
+    )
+
+
 def find_checkpoint(text: str, root: Path = RUNS) -> Path:
     """Finds the checkpoint that a text names. It is verified."""
-    return _find(*_locate(text, root)).path
+    return _find(*locate(text, root)).path
+
+
+def find_state(text: str, root: Path = RUNS) -> tuple[RunDirectory, Found]:
+    """Finds the checkpoint that a text names, and its run. It is verified."""
+    run, which = locate(text, root)
+    return run, _find(run, which)
 
 
 def find_run(text: str, root: Path = RUNS) -> RunDirectory:
     """Finds the run that a text names. A text that names a checkpoint is refused."""
-    run, which = _locate(text, root)
+    run, which = locate(text, root)
     if which:
         raise RunError(
             f"{text!r} names one checkpoint, and a whole run is meant here; write {_shown(run, root)}"
@@ -92,9 +132,14 @@ def find_run(text: str, root: Path = RUNS) -> RunDirectory:
     return run
 
 
+def run_of(text: str, root: Path = RUNS) -> RunDirectory:
+    """Finds the run of a text that may name one of its checkpoints."""
+    return locate(text, root)[0]
+
+
 def game_of(text: str, root: Path = RUNS) -> RunGame:
     """Gives the game of a run or of a checkpoint's run, with its options."""
-    return _game(run_config(_locate(text, root)[0]))
+    return _game(run_config(run_of(text, root)))
 
 
 def load_player(text: str, spec: GameSpec, root: Path = RUNS, temperature: float | None = None) -> Player:
@@ -110,14 +155,14 @@ def load_trained(
     text: str, spec: GameSpec, root: Path = RUNS, temperature: float | None = None
 ) -> tuple[str, TrainedPolicy]:
     """Loads the network that a text names, and gives its name and its policy."""
-    run, which = _locate(text, root)
+    run, which = locate(text, root)
     found = _find(run, which)
     return f"{_shown(run, root)}@{_number(found.path)}", _policy(run, found, spec, temperature)
 
 
 def load_network(text: str, spec: GameSpec, root: Path = RUNS) -> RunNetwork:
     """Loads the network of the checkpoint that a text names, for a game of this spec."""
-    run, which = _locate(text, root)
+    run, which = locate(text, root)
     found = _find(run, which)
     policy = _policy(run, found, spec, None)
     if not isinstance(policy, NeuralPolicy):
@@ -126,17 +171,16 @@ def load_network(text: str, spec: GameSpec, root: Path = RUNS) -> RunNetwork:
 
 
 def load_players(run: RunDirectory, spec: GameSpec, temperature: float | None = None) -> list[Player]:
-    """Loads all checkpoints of a run, oldest first, with their names in ``run.db``. Those that cannot be read are
-    logged and left out."""
+    """Loads all checkpoints of a run, oldest first, with their names in ``run.db``. Those that cannot be read, or that
+    hold no player, are logged and left out."""
     players = []
     for path in CheckpointArchive(run.checkpoints, read_only=True).paths():
         try:
             found = Found(load_checkpoint(path), path)
+            players.append(Player(path.name, _policy(run, found, spec, temperature)))
         except CheckpointError as error:
             if path.exists():  # otherwise the trainer has just removed it
                 logger.warning("checkpoint %s is left out: %s", path.name, error)
-            continue
-        players.append(Player(path.name, _policy(run, found, spec, temperature)))
     return players
 
 
@@ -149,16 +193,16 @@ def resolver(root: Path = RUNS, temperature: float | None = None) -> Resolver:
     return resolve
 
 
-def _locate(text: str, root: Path) -> tuple[RunDirectory, str]:
-    """Finds the run of a text, and the part that names a checkpoint; empty if there is none."""
+def locate(text: str, root: Path = RUNS) -> tuple[RunDirectory, str]:
+    """Finds the run of a text, and the part that names a checkpoint, as it is written; empty if there is none."""
     name, at, which = text.rpartition("@")
     directory = Path(text).absolute()
-    if run := _run_at(text, root):
+    if run := run_at(text, root):
         return run, ""
-    if at and (run := _run_at(name, root)):
+    if at and (run := run_at(name, root)):
         return run, which
     if directory.parent.name in ("checkpoints", "league") and (
-        run := _run_at(str(directory.parents[1]), root)
+        run := run_at(str(directory.parents[1]), root)
     ):
         return run, directory.name
     runs = [run.name for run in list_runs(root)]
@@ -168,11 +212,6 @@ def _locate(text: str, root: Path) -> tuple[RunDirectory, str]:
         f"no run is named {wanted!r}{near}. Runs in {root}: {', '.join(runs) or 'none'}. Write a run's name or path, "
         f"RUN@best, RUN@latest, RUN@UPDATE, or a checkpoint's directory; players without a run are {', '.join(PLAYERS)}"
     )
-
-
-def _run_at(text: str, root: Path) -> RunDirectory | None:
-    paths = (root / text, Path(text))
-    return next((RunDirectory(path) for path in paths if text and (path / CONFIG).is_file()), None)
 
 
 def _find(run: RunDirectory, which: str) -> Found:
@@ -219,8 +258,10 @@ def _policy(run: RunDirectory, found: Found, spec: GameSpec, temperature: float 
             f"{run.path} was trained on {trained.interface} and cannot play {spec.interface}; take a run of that game"
         )
     freely = config.evaluation.temperature if temperature is None else temperature
+    check_game(found.checkpoint, trained.name)
     try:
-        return regime_of(config).saved_policy(config, found.checkpoint, spec, freely)
+        with restoring(found.checkpoint, "a player"):
+            return regime_of(config).saved_policy(config, found.checkpoint, spec, freely)
     except CheckpointError as error:
         back = way_back(run, found.checkpoint)
         raise CheckpointError(f"{found.path} does not fit {run.path / CONFIG}: {error}.{back}") from error
@@ -234,6 +275,7 @@ def _config(run: RunDirectory, found: Found) -> TrainConfig:
         return config
     try:
         model = ModelConfig.model_validate(member["model"])
+        demand_trust(run, model.model_dump(mode="json"), str(found.path))
         player = PolicyConfig.model_validate(member["player"])
     except (KeyError, ValueError) as error:
         raise CheckpointError(f"{found.path} does not say what its network is: {error!r}") from error
@@ -247,4 +289,5 @@ def _game(config: TrainConfig) -> RunGame:
 
 
 def _shown(run: RunDirectory, root: Path) -> str:
-    return run.name if run.path.resolve().parent == root.resolve() else str(run.path)
+    named = named_below(run.path.resolve(), root.resolve())
+    return str(run.path) if named.folder is None else named.name

@@ -1,4 +1,4 @@
-"""Finds settings for the argument of ``keisei train``: a preset, a file or a run."""
+"""Finds settings for the argument of ``keisei train``: a preset, a file, a run or a game."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from keisei.errors import ConfigError
-from keisei.runs.directory import CONFIG, RunDirectory, list_runs
+from keisei.runs.directory import CONFIG, RunDirectory, is_config, list_runs, run_at, run_name
+from keisei.runs.foreign_documents import settings_of
 
 if TYPE_CHECKING:  # the names of presets need none of the settings
     from keisei.training.settings import TrainConfig
 
-__all__ = ["Source", "find_source", "load_preset", "preset_names", "run_config", "run_source"]
+__all__ = [
+    "Source",
+    "find_source",
+    "load_preset",
+    "names_checkpoint",
+    "preset_names",
+    "run_config",
+    "run_source",
+]
 
 
 @dataclass(frozen=True)
@@ -31,15 +38,36 @@ class Source:
     """The source in words, for messages."""
     run: RunDirectory | None = None
     """The run itself, if the source is a run."""
+    within: RunDirectory | None = None
+    """The run whose folder the settings lie in. They may be a stranger's, so the code that they name must be
+    trusted."""
     is_preset: bool = False
     about: str = ""
     """The purpose of a preset, in one line."""
+    chosen: str = ""
+    """What was chosen for a game, in words, and how to change it."""
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether these are settings that come with Keisei. A run that began with them keeps what it has changed."""
+        return self.is_preset or bool(self.chosen)
 
     def config(self, overrides: Iterable[str] = ()) -> TrainConfig:
         from keisei.config import apply_overrides, parse_settings
         from keisei.training.settings import TrainConfig
 
-        return parse_settings(TrainConfig, apply_overrides(self.settings, overrides), self.where)
+        given = list(overrides)
+        config = parse_settings(TrainConfig, apply_overrides(self.settings, given), self.where)
+        if self.within is not None:
+            self._demand_trust(self.within, config, given)
+        return config
+
+    def _demand_trust(self, run: RunDirectory, config: TrainConfig, overrides: list[str]) -> None:
+        """Refuses code that the run names and nobody trusts there. What the overrides name is the user's own."""
+        from keisei.config import apply_overrides
+        from keisei.training.trust import code_in, demand_trust
+
+        demand_trust(run, config.model_dump(mode="json"), self.where, code_in(apply_overrides({}, overrides)))
 
     def written(self, overrides: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
         """Gives the settings that are written here or overridden, without any other, and with values for ``auto``. A
@@ -87,26 +115,56 @@ def load_preset(name: str) -> Source:
     return Source(name, _table(text, f"preset {name}"), f"preset {name}", is_preset=True, about=about)
 
 
-def find_source(target: str, root: Path) -> Source:
-    """Finds a settings file, a preset, or a run by its path or its name under ``root``."""
+def find_source(target: str, root: Path, *, runs: bool = True) -> Source:
+    """Finds a settings file, a preset, a run by its path or its name under ``root``, or settings for a game. Without
+    ``runs``, none of them is meant."""
     path = Path(target)
-    if path.is_file():
+    if path.is_file() and path.suffix != ".py":
         return _from_file(path)
-    for candidate in (path, root / target):
-        if (candidate / CONFIG).is_file():
-            return run_source(RunDirectory.open(candidate))
+    if runs and (run := run_at(target, root)):
+        return run_source(run)
     if path.suffix in (".yaml", ".yml"):
         raise ConfigError(f"there is no file {target}; presets are {', '.join(preset_names())}")
     if target in preset_names():
         return load_preset(target)
+    from keisei.training.game_targets import meant_game
+
+    game = meant_game(target)
+    if game is None:
+        raise _unknown(target, root)
+    return _of_game(game, target)
+
+
+def _of_game(game: str, target: str) -> Source:
+    """Chooses settings for a game. The run is named after the game."""
+    from keisei.games.registry import make_game
+    from keisei.training.chosen_settings import chosen_in_words, chosen_settings
+
+    spec, settings = make_game(game).spec, chosen_settings(game)
+    made_for = [name for name in preset_names() if load_preset(name).settings["env"]["game"] == target]
+    presets = f" Presets made for it: {', '.join(made_for)}." if made_for else ""
+    chosen = f"{chosen_in_words(settings, spec)}.{presets} To change them: keisei config {target} > mine.yaml"
+    return Source(run_name(spec.name) or "game", settings, f"settings chosen for {target}", chosen=chosen)
+
+
+def _unknown(target: str, root: Path) -> ConfigError:
     from keisei.games.options import did_you_mean
+    from keisei.games.registry import registered_games
 
     runs = [run.name for run in list_runs(root)]
-    near = did_you_mean(target, [*preset_names(), *runs])
-    raise ConfigError(
-        f"{target!r} is neither a preset nor a settings file nor a run{near}. "
-        f"Presets: {', '.join(preset_names())}. Runs in {root}: {', '.join(runs) or 'none'}"
+    near = did_you_mean(target, [*preset_names(), *runs, *registered_games()])
+    return ConfigError(
+        f"{target!r} is neither a preset nor a settings file nor a run nor a game{near}. "
+        f"Presets: {', '.join(preset_names())}. Runs in {root}: {', '.join(runs) or 'none'}. "
+        f"Games: {', '.join(sorted(registered_games()))}, or one of your own as module:Class or FILE.py"
     )
+
+
+def names_checkpoint(target: str, root: Path) -> bool:
+    """Whether a text names one checkpoint of a run, as ``first@42`` does."""
+    name, _, which = target.rpartition("@")
+    whole = Path(target).is_file() or run_at(target, root) is not None
+    return bool(which) and not whole and run_at(name, root) is not None
 
 
 def run_config(run: RunDirectory) -> TrainConfig:
@@ -116,7 +174,7 @@ def run_config(run: RunDirectory) -> TrainConfig:
 
 def run_source(run: RunDirectory) -> Source:
     """Gives the settings that a run was last trained with, as they are written."""
-    return Source(run.name, run.config(), str(run.path / CONFIG), run)
+    return Source(run.name, run.config(), str(run.path / CONFIG), run, within=run)
 
 
 def _from_file(path: Path) -> Source:
@@ -124,17 +182,15 @@ def _from_file(path: Path) -> Source:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read as settings: {error}") from error
-    return Source(path.stem, _table(text, str(path)), str(path))
+    within = RunDirectory(path.parent) if is_config(path) else None
+    return Source(path.stem, _table(text, str(path)), str(path), within=within)
 
 
 def _table(text: str, where: str) -> Mapping[str, Any]:
     try:
-        table = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where} is not valid YAML: {error}") from error
-    if not isinstance(table, dict | None):
-        raise ConfigError(f"{where} must hold a table of settings (key: value)")
-    return table or {}
+        return settings_of(text) or {}
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error
 
 
 def _folder() -> Any:

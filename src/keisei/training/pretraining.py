@@ -16,12 +16,12 @@ from keisei.learners.contract import Learner
 from keisei.learners.imitation import Imitation, ImitationConfig, Skill
 from keisei.policies.networks import ActorCritic
 from keisei.runs.archive import CheckpointArchive
-from keisei.runs.checkpoint import Checkpoint
-from keisei.runs.directory import NewRun, RunDirectory, config_digest
+from keisei.runs.directory import NewRun, RunDirectory
 from keisei.runs.state_tensors import load_model, model_tensors
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
-from keisei.training.wiring import choose_device, games_digest
+from keisei.training.trust import trust_settings
+from keisei.training.wiring import choose_device, first_checkpoint
 
 __all__ = ["Epoch", "Library", "Pretrained", "pretrain", "read_library"]
 
@@ -56,7 +56,7 @@ class Pretrained:
     """Decisions that it was measured on."""
     epochs: tuple[Epoch, ...]
     best: Epoch
-    """The epoch whose weights the run has."""
+    """The epoch whose weights the run has: the one with the lowest log loss."""
 
 
 OnStep = Callable[[int, int], None]
@@ -107,15 +107,16 @@ def pretrain(
     on_step: OnStep = lambda done, total: None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> Pretrained:
-    """Makes the run ``root/name`` from a resolved configuration. Whole games are held out, and the weights of the best
-    epoch are kept. If anything fails, there is no run."""
+    """Makes the run ``root/name`` from a resolved configuration. Whole games are held out, and the weights of the epoch
+    with the lowest log loss on them are kept. If anything fails, there is no run."""
     new = NewRun.create(root, name, config)
+    trust_settings(new.run, config)
     try:
         learned, measured = split(library, config, held_out)
         learner, imitation = _teacher(config, settings)
         done = _learn(imitation, learned, measured, epochs, on_step, on_epoch)
-        best = max(done, key=lambda epoch: epoch.skill.accuracy)
-        _save(new.run, config, learner)
+        best = min(done, key=_log_loss)
+        CheckpointArchive(new.run.checkpoints).save(first_checkpoint(config, learner.state()))
     except BaseException:
         new.undo()
         raise
@@ -163,7 +164,8 @@ def _learn(
     on_step: OnStep,
     on_epoch: Callable[[Epoch], None],
 ) -> list[Epoch]:
-    """Learns, and leaves the network with the weights of its best epoch."""
+    """Learns, and leaves the network with the weights of its best epoch: the one with the lowest held-out log loss.
+    Accuracy would look at the likeliest move alone, and self-play draws from all of them."""
     steps = -(-len(learned) // imitation.config.minibatch_size)
     done: list[Epoch] = []
     best = model_tensors(imitation.network)
@@ -173,7 +175,7 @@ def _learn(
             losses.append(loss)
             on_step((number - 1) * steps + len(losses), epochs * steps)
         epoch = Epoch(number, float(np.mean(losses)), imitation.skill(measured))
-        if all(epoch.skill.accuracy > earlier.skill.accuracy for earlier in done):
+        if all(_log_loss(epoch) < _log_loss(earlier) for earlier in done):
             best = model_tensors(imitation.network)
         done.append(epoch)
         on_epoch(epoch)
@@ -181,19 +183,5 @@ def _learn(
     return done
 
 
-def _save(run: RunDirectory, config: TrainConfig, learner: Learner[object]) -> None:
-    """Writes the checkpoint of update 0, from which training goes on with new games."""
-    state = learner.state()
-    checkpoint = Checkpoint(
-        game=config.env.make(batch=1, seed=0).spec.name,
-        counters={"update": 0},
-        tensors=state.tensors,
-        documents={
-            "learner": state.document,
-            "tables": [],
-            "games": games_digest(config),
-            "settings": config.model_dump(mode="json"),
-        },
-        config_digest=config_digest(config),
-    )
-    CheckpointArchive(run.checkpoints).save(checkpoint)
+def _log_loss(epoch: Epoch) -> float:
+    return epoch.skill.log_loss

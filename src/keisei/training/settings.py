@@ -15,16 +15,29 @@ from keisei.machine.cores import usable_cores
 from keisei.parallel.backends.registry import runs_elsewhere
 from keisei.parallel.config import EnvConfig, ParallelConfig
 from keisei.policies.model_config import ModelConfig
+from keisei.ranges import (
+    MAX_GAMES,
+    MAX_MINUTES,
+    MAX_OPENING,
+    MAX_SEED,
+    Count,
+    CountOrNone,
+    PositiveShare,
+    Temperature,
+)
 from keisei.training.league.settings import LeagueSettings
 from keisei.training.regimes.learner_settings import LearnerSettings, SelfPlaySettings
+
+MAX_THREADS = 1024
 
 
 class EvaluationSettings(Settings):
     """Matches that are played during training."""
 
-    every: Annotated[int, Field(ge=0)] = 200_000
-    """Transitions between two evaluations; 0 evaluates only at the end."""
-    games: Annotated[int, Field(ge=2, multiple_of=2)] = 40
+    every: CountOrNone = 200_000
+    """Transitions between two evaluations; 0 evaluates only at the end. A run that is too short for two of them is
+    evaluated after a tenth, a quarter, half and three quarters of it too."""
+    games: Annotated[int, Field(ge=2, le=MAX_GAMES, multiple_of=2)] = 40
     """Games in each match; an even number, since players change seats. In games of three seats and more it is rounded
     up, so that the learner has each seat equally often."""
     opponents: tuple[str, ...] = ("random",)
@@ -33,31 +46,31 @@ class EvaluationSettings(Settings):
     """The newest weights become ``best`` if they score at least this, and more than half, against the best so far. The
     score is the share of comparisons won: with the opponent in a game of two, with each seat of the opponent in
     others."""
-    temperature: Annotated[float, Field(ge=0)] = 0.0
+    temperature: Temperature = 0.0
     """Temperature of the learner in these matches; 0 takes the best action."""
-    opening_plies: Annotated[int, Field(ge=0)] | None = None
+    opening_plies: Annotated[int, Field(ge=0, le=MAX_OPENING)] | None = None
     """Random plies at the start of games, the same in each seat of the learner; null takes a number that suits the
     game."""
-    records: Annotated[int, Field(ge=0)] = 2
+    records: Annotated[int, Field(ge=0, le=MAX_GAMES)] = 2
     """Games of each match that are kept, to be replayed; as records too if the game has a format (Shogi: KIF)."""
 
 
 class RunSettings(Settings):
     """How long a run lasts, where it learns, and what it saves."""
 
-    steps: Annotated[int, Field(ge=1)] | None = 1_000_000
+    steps: Count | None = 1_000_000
     """Transitions to learn from; null sets no limit. Schedules run over them."""
-    minutes: Annotated[float, Field(gt=0)] | None = None
+    minutes: Annotated[float, Field(ge=1e-6, le=MAX_MINUTES)] | None = None
     """Minutes of training after which the run stops; null sets no limit. Schedules follow the clock or the
     transitions, whichever is further along. A run that the clock ends cannot be repeated exactly."""
-    episodes: Annotated[int, Field(ge=1)] | None = None
+    episodes: Count | None = None
     """Games to finish, after which the run stops; null sets no limit. Schedules follow what is furthest along."""
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
     """The seed of all randomness: games, actions, first weights and the order of minibatches."""
-    learner_threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    learner_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | Literal["auto"] = "auto"
     """Threads of the learner. They change no result, and more than ``learner.parts`` are not used. ``auto`` takes all
     cores, or in asynchronous mode those that the workers leave free."""
-    device: str = "auto"
+    device: Annotated[str, Field(max_length=64)] = "auto"
     """Where the learner runs: cpu, cuda, cuda:1, mps. ``auto`` takes CUDA if it is available, else the CPU."""
     mixed_precision: bool = False
     """Learn in half precision where that is safe. Needs CUDA with bfloat16; elsewhere a warning says
@@ -67,15 +80,16 @@ class RunSettings(Settings):
     sync: Literal["every", "adaptive"] = "every"
     """When workers get new weights: after every update, or, in asynchronous runs, when the policy has changed
     enough (adaptive)."""
-    checkpoint_minutes: Annotated[float, Field(ge=0)] = 5.0
-    """Minutes between two checkpoints, at most; 0 writes one after every update."""
-    checkpoint_every: Annotated[int, Field(ge=1)] | None = None
+    checkpoint_minutes: Annotated[float, Field(ge=0, le=MAX_MINUTES)] = 5.0
+    """Minutes between two checkpoints, at most; 0 writes one after every update. A young run is saved more often: after
+    10 and 30 seconds, and after 1, 2 and 5 minutes."""
+    checkpoint_every: Count | None = None
     """Updates between two checkpoints, at most; null counts only minutes."""
-    keep: Annotated[int, Field(ge=1)] = 3
+    keep: Count = 3
     """Number of recent checkpoints to keep, besides milestones and the best."""
-    milestone_every: Annotated[int, Field(ge=1)] | None = None
+    milestone_every: Count | None = None
     """Every checkpoint whose update is a multiple of this is kept; null keeps no milestones."""
-    stop_at: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
+    stop_at: dict[str, PositiveShare] = Field(default_factory=dict)
     """Stop when an evaluation against an opponent reaches this score, such as ``{random: 0.99}``."""
 
 
@@ -146,6 +160,7 @@ class TrainConfig(Settings):
             learner = learner.model_copy(update={"parts": parts})
         return self.model_copy(
             update={
+                "env": self.env.located(),
                 "model": model,
                 "learner": learner,
                 "parallel": self.parallel.model_copy(update={"tables": self._tables}),

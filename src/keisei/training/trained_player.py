@@ -15,7 +15,8 @@ from keisei.games.registry import make_game
 from keisei.policies.agents_policy import AgentsPolicy
 from keisei.policies.contract import TrainedPolicy
 from keisei.policies.sampling import sample
-from keisei.training.players import RUNS, RunGame, game_of, load_trained
+from keisei.training.players import RUNS, RunGame, game_of, load_trained, run_of
+from keisei.training.trust import trust_run
 
 __all__ = ["TrainedPlayer", "load"]
 
@@ -23,16 +24,19 @@ Move = TypeVar("Move")
 
 
 def load(
-    run: str | Path, *, root: str | Path = RUNS, seed: int = 0, seat: int | None = None
+    run: str | Path, *, root: str | Path = RUNS, seed: int = 0, seat: int | None = None, trust: bool = False
 ) -> TrainedPlayer:
     """Loads the player of a run or of a checkpoint.
 
     ``run`` is the path of a run, its name below ``root``, ``RUN@best``, ``RUN@latest``, ``RUN@42``, or the path of a
     checkpoint. A run plays with its best checkpoint, or with its latest if none is marked best. ``seed`` is for the
     draws of ``predict`` and ``play`` at a temperature above 0. Of a run of independent agents, ``seat`` names the
-    agent.
+    agent. With ``trust``, the run may import the game and the networks that it names: do this for runs of people whom
+    you trust with this machine.
     """
     text, folder = str(run), Path(root)
+    if trust:
+        trust_run(run_of(text, folder), keep=False)
     game = game_of(text, folder)
     name, policy = load_trained(text, game.spec, folder)
     if seat is not None:

@@ -18,7 +18,14 @@ from typing import SupportsFloat
 import torch
 from torch import nn
 
-from keisei.errors import ConfigError, RunDatabaseError, RunError, RunSettingsError, WorkerTraceback
+from keisei.errors import (
+    ConfigError,
+    DivergenceError,
+    RunDatabaseError,
+    RunError,
+    RunSettingsError,
+    WorkerTraceback,
+)
 from keisei.machine.torch_threads import single_threaded
 from keisei.parallel import supervision
 from keisei.runs.archive import CheckpointArchive, Found
@@ -32,9 +39,11 @@ from keisei.runs.rows import ChangeRow
 from keisei.runs.snapshots import SnapshotStore
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.autosave import Autosave
+from keisei.training.branching import way_back_after_divergence
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining
 from keisei.training.changes import Change, check_changes, shown
 from keisei.training.events import Counters, Ended, Evaluation, Saved, Started, Update
+from keisei.training.exam_schedule import ExamSchedule
 from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption, UpdateAbandoned
 from keisei.training.league.records import LeagueRecords
@@ -43,6 +52,7 @@ from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.regimes.registry import regime_of
 from keisei.training.remote_control import PausableClock, Reach, RemoteControl
 from keisei.training.settings import TrainConfig
+from keisei.training.trust import trust_settings
 from keisei.training.wiring import capture, connect, counters_of, pace_of
 from keisei.training.worker_events import WorkerWatch
 
@@ -86,6 +96,7 @@ class Trainer:
     ) -> None:
         self.run = run
         self.config = config
+        trust_settings(run, config, keep=False)  # whoever makes a trainer has decided
         self._placed = config.placed()
         self._regime = regime_of(config)
         self._callbacks = [*callbacks, *(StopAtScore(*goal) for goal in config.run.stop_at.items())]
@@ -95,7 +106,7 @@ class Trainer:
         self._clock = PausableClock()
         self._seconds_before = 0.0
         self._began: float | None = None
-        self._evaluated_at = 0
+        self._exams = ExamSchedule(config.evaluation.every)
         self._evaluation: Evaluation | None = None
         self._last_update_seconds = math.inf
         self._failures: Mapping[int, str] = {}
@@ -138,6 +149,8 @@ class Trainer:
             except BaseException as error:
                 if isinstance(error.__cause__, WorkerTraceback):
                     error.add_note(f"The whole traceback of the worker is in {self.run.log}")
+                if isinstance(error, DivergenceError) or "diverged" in str(error.__cause__):
+                    error.add_note(way_back_after_divergence(self.run, self.config))
                 if self._started or not isinstance(error, ConfigError | RunSettingsError):
                     self._record(RunState.FAILED, f"{type(error).__name__}: {error}")
                 raise  # a run that was refused other settings stays in its state
@@ -152,11 +165,11 @@ class Trainer:
             self.run.record_state(state, detail, self._stop_clock())
 
     def _undo_a_failed_start(self) -> None:
-        """Removes a new run that has saved nothing, so that its name is free again."""
-        if self._new is None or self._counters.update:
+        """Removes a new run that has not started or has saved nothing, so that its name is free again."""
+        if self._new is None or (self._started and self._counters.update):
             return
         with suppress(RunError, OSError):
-            if not CheckpointArchive(self.run.checkpoints, read_only=True).paths():
+            if not self._started or not CheckpointArchive(self.run.checkpoints, read_only=True).paths():
                 self._new.undo()
 
     @property
@@ -213,10 +226,10 @@ class Trainer:
         self._league = self._open_league(store)
         self._workers = WorkerWatch(self.parts.manager, self._database, self._tell)
         self._examiner = Examiner(self.run, self.config, self.parts.spec, store, self._database, self._tell)
-        self._evaluated_at = self._database.evaluated_step()
+        self._exams.evaluated_at = self._database.evaluated_step()
         self._autosave = Autosave(store, settings, self._capture, self._on_checkpoint)
         if found is not None:
-            self._autosave.resumed_from(self._counters.update, found.path)
+            self._autosave.resumed_from(self._counters, found.path)
         self._remote = self._open_remote_control()
         for callback in self._callbacks:
             callback.attach(self)
@@ -370,8 +383,7 @@ class Trainer:
         self._failures = failures
 
     def _evaluation_is_due(self) -> bool:
-        every = self.config.evaluation.every
-        return bool(every) and self._counters.transitions - self._evaluated_at >= every
+        return self._exams.is_due(self._counters, self.pace.progress(self._counters))
 
     def _last_evaluation(self) -> None:
         """Evaluates a run at its end."""
@@ -380,7 +392,7 @@ class Trainer:
 
     def _is_evaluated(self) -> bool:
         """Whether the current weights are evaluated, perhaps before a stop."""
-        return not self.config.evaluation.opponents or self._evaluated_at == self._counters.transitions
+        return not self.config.evaluation.opponents or self._exams.evaluated_at == self._counters.transitions
 
     def _evaluate(self) -> None:
         if not self.config.evaluation.opponents:
@@ -392,7 +404,7 @@ class Trainer:
         except UpdateAbandoned:
             self._tell("the evaluation is abandoned")
             return
-        self._evaluation, self._evaluated_at = evaluation, self._counters.transitions
+        self._evaluation, self._exams.evaluated_at = evaluation, self._counters.transitions
         self._write(evaluation.numbers)
         for callback in self._callbacks:
             callback.on_evaluation(evaluation)

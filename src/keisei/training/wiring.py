@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import logging
 import math
+import warnings
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any, cast
 
 import torch
 
 from keisei.errors import CheckpointError, ConfigError
 from keisei.games.contract import GameSpec
 from keisei.machine.freed_memory import keep_freed_memory
+from keisei.machine.memory import free_memory
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.tables import TableSnapshot
 from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.behaviour import Behaviour
+from keisei.policies.model_config import FOR_BOARDS, ModelConfig, least_weights
 from keisei.policies.networks import ActorCritic
-from keisei.runs.checkpoint import Checkpoint, State
+from keisei.runs.checkpoint import Checkpoint, State, check_game, restoring
 from keisei.runs.directory import RunDirectory, config_digest
 from keisei.runs.json_values import Json
 from keisei.runs.state_tensors import load_random, random_tensors
 from keisei.training.events import Counters
 from keisei.training.league.assembly import Assembly, assemble
+from keisei.training.league.opponents import OpponentManager
 from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.regimes.publishing import Publisher
 from keisei.training.regimes.registry import regime_of
@@ -39,15 +45,19 @@ def connect(
     in memory. The caller stops the workers at the end: ``parts.manager.stop_workers()``.
     """
     keep_freed_memory()
+    _check_memory(config.model)
     regime = regime_of(config)
     game = config.env.make(batch=1, seed=0)
     learner = regime.build_learner(config, game, choose_device(config.run.device))
     buffer = regime.build_buffer(config, game.spec, learner)
     version, counters = 1, Counters()
     if checkpoint is not None:
-        learner.restore(State(checkpoint.tensors, checkpoint.documents.get("learner")))
-        load_random(checkpoint.tensors.get("random", {}))
-        version, counters = int(checkpoint.counters.get("version", 1)), counters_of(checkpoint)
+        check_game(checkpoint, game.spec.name)
+        with restoring(checkpoint, "its learner"):
+            learner.restore(State(checkpoint.tensors, checkpoint.documents.get("learner")))
+        with restoring(checkpoint, "the random state of torch"):
+            load_random(checkpoint.tensors.get("random", {}))
+        version, counters = _counter(checkpoint, "version", 1), counters_of(checkpoint)
     league = _assemble_league(config, game.spec, checkpoint, run)
     behaviour = learner.behaviour(pace_of(config).progress(counters))
     agents = regime.agents_plan(learner)
@@ -55,15 +65,29 @@ def connect(
     snapshots = [] if checkpoint is None else _table_snapshots(checkpoint, config)
     if checkpoint is not None and snapshots:
         state = State(checkpoint.tensors, checkpoint.documents.get("buffer"), checkpoint.pieces)
-        buffer.restore(state, manager.lend_slabs)
-    opponents = None if league is None else league.open(manager)
-    since_reset = (
-        int(checkpoint.counters.get("since_reset", 0)) if checkpoint is not None and snapshots else 0
-    )
-    manager.start_workers(snapshots if league is None else league.without_gone(snapshots), since_reset)
+        with restoring(checkpoint, "its experience"):
+            buffer.restore(state, manager.lend_slabs)
+    opponents = None if league is None else _open_league(league, manager, checkpoint)
+    since_reset = _counter(checkpoint, "since_reset", 0) if checkpoint is not None and snapshots else 0
+    if checkpoint is not None and league is not None:
+        with restoring(checkpoint, "the games of its tables"):
+            snapshots = league.without_gone(snapshots)
+    manager.start_workers(snapshots, since_reset)
     publisher = Publisher(manager, config.run.sync if config.asynchronous else "every")
     rollout = manager.slab_transitions * len(manager.tables)
     return Parts(game.spec, manager, buffer, learner, publisher, rollout, opponents)
+
+
+def _check_memory(model: ModelConfig) -> None:
+    """Refuses a network that surely does not fit: with its gradients and two moments of each, a weight takes 16 bytes.
+    The system would end this process in the middle of making it."""
+    weights, free = least_weights(model), free_memory()
+    if free is not None and 16 * weights > free:
+        sizes = "channels or blocks" if model.network in FOR_BOARDS else "hidden_dim or num_layers"
+        raise ConfigError(
+            f"model: network {model.network} has more than {weights:,} weights and needs {16 * weights / 2**20:,.0f} "
+            f"MB to learn, and {free / 2**20:,.0f} MB are left; make {sizes} smaller"
+        )
 
 
 def build_manager(
@@ -96,21 +120,40 @@ def _assemble_league(
 ) -> Assembly | None:
     if not config.league.enabled:
         return None
-    return assemble(config.league, spec, config.parallel.table_count, checkpoint, run)
+    if checkpoint is None:
+        return assemble(config.league, spec, config.parallel.table_count, run=run)
+    with restoring(checkpoint, "its league"):
+        return assemble(config.league, spec, config.parallel.table_count, checkpoint, run)
+
+
+def _open_league(
+    league: Assembly, manager: ParallelManager, checkpoint: Checkpoint | None
+) -> OpponentManager:
+    if checkpoint is None:
+        return league.open(manager)
+    with restoring(checkpoint, "its league"):
+        return league.open(manager)
 
 
 def choose_device(wanted: str) -> torch.device:
     if wanted == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(wanted)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
+        with warnings.catch_warnings(action="ignore"):  # about names that nothing has any more
+            device = torch.device(wanted)
+            result = float(torch.ones(1, device=device) + 1)
+    except (RuntimeError, AssertionError, ImportError) as error:
+        reason = _printable((str(error).splitlines() or ["no reason given"])[0])
         raise ConfigError(
-            f"run.device = {wanted!r}: there is no such device here ({reason}); take cpu or auto"
+            f"run.device = {wanted!r}: nothing can be computed there ({reason}); take cpu or auto"
         ) from error
-    return device
+    if result != 2:
+        raise ConfigError(f"run.device = {wanted!r}: 1 + 1 makes {result:g} there; take cpu or auto")
+    return torch.device("cpu") if device.type == "cpu" else device
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in text)[:200]
 
 
 def pace_of(config: TrainConfig) -> Pace:
@@ -154,6 +197,22 @@ def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint
     )
 
 
+def first_checkpoint(config: TrainConfig, learner: State) -> Checkpoint:
+    """Makes the checkpoint of update 0, from which a run begins with the weights of a learner and with new games."""
+    return Checkpoint(
+        game=config.env.make(batch=1, seed=0).spec.name,
+        counters={"update": 0},
+        tensors=learner.tensors,
+        documents={
+            "learner": learner.document,
+            "tables": [],
+            "games": games_digest(config),
+            "settings": config.model_dump(mode="json"),
+        },
+        config_digest=config_digest(config),
+    )
+
+
 def counters_of(checkpoint: Checkpoint) -> Counters:
     saved = checkpoint.counters
     return Counters(
@@ -164,13 +223,22 @@ def counters_of(checkpoint: Checkpoint) -> Counters:
     )
 
 
+def _counter(checkpoint: Checkpoint, name: str, usual: int) -> int:
+    """Gives a counter that workers are told, as 32 bits. Older checkpoints lack some."""
+    found = int(checkpoint.counters.get(name, usual))
+    if found >= 1 << 31:
+        raise CheckpointError(f"{checkpoint.path} has {found} for its {name}, which no run reaches")
+    return found
+
+
 def games_digest(config: TrainConfig) -> str:
     """Gives the digest of the settings that the saved games of tables depend on. With other settings the games
     cannot be resumed. The placement is not part of it."""
     parallel = config.parallel
+    not_from_a_file = {"source_digest"} if config.env.source_digest is None else set[str]()
     return config_digest(
         {
-            "env": config.env.model_dump(mode="json"),
+            "env": config.env.model_dump(mode="json", exclude=not_from_a_file),
             "tables": parallel.table_count,
             "games": parallel.games,
             "seed": config.run.seed,
@@ -179,23 +247,30 @@ def games_digest(config: TrainConfig) -> str:
 
 
 def _table_snapshots(checkpoint: Checkpoint, config: TrainConfig) -> list[TableSnapshot]:
-    """Gives the games of all tables if they still fit the settings; else none, and games start over."""
+    """Gives the games of all tables if there are any and they still fit the settings; else none, and games start
+    over."""
     if checkpoint.documents.get("games") != games_digest(config):
         logger.warning(
             "the settings of games or tables have changed since update %d: all games start over",
             checkpoint.update,
         )
         return []
-    tables = checkpoint.documents.get("tables")
-    try:
-        assert isinstance(tables, list)
-        return [
-            TableSnapshot(
-                entry["table"], entry["epoch"], entry["sequence"], checkpoint.blobs[f"table-{entry['table']}"]
-            )
-            for entry in tables
+    if checkpoint.documents.get("tables") == []:  # a run that begins with weights alone
+        return []
+    with restoring(checkpoint, "the games of its tables"):
+        snapshots = [
+            _table_snapshot(entry, checkpoint) for entry in cast(list[Any], checkpoint.documents["tables"])
         ]
-    except (AssertionError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"the checkpoint of update {checkpoint.update} does not hold the games of its tables: {error!r}"
-        ) from error
+        numbers = [taken.table for taken in snapshots]
+        # A run that begins with learned weights has none yet: these tables start new games.
+        if len({*numbers}) < len(numbers) or max(numbers, default=0) >= config.parallel.table_count:
+            raise ValueError(f"the tables are {numbers}, of 0 … {config.parallel.table_count - 1}")
+        return snapshots
+
+
+def _table_snapshot(entry: Mapping[str, Any], checkpoint: Checkpoint) -> TableSnapshot:
+    table, epoch, sequence = (entry[name] for name in ("table", "epoch", "sequence"))
+    for number, most in ((table, 1 << 31), (epoch, 1 << 31), (sequence, 1 << 53)):
+        if type(number) is not int or not 0 <= number < most:
+            raise ValueError(f"{number!r:.40} is no number of a table, epoch or slab")
+    return TableSnapshot(table, epoch, sequence, checkpoint.blobs[f"table-{table}"])

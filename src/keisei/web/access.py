@@ -2,7 +2,8 @@
 
 - The name in ``Host`` must be one of ours, and a request that a page of another origin makes is refused. So a hostile
   page that a person opens in the same browser can neither read runs (DNS rebinding) nor change them.
-- What changes a run needs the token, in a header. On another address than loopback, reading needs it too.
+- What changes a run needs the token, in a header. On another address than loopback, and if the server is private,
+  reading needs it too.
 - Requests are small, and answers say that scripts come from here alone.
 """
 
@@ -12,6 +13,7 @@ import hmac
 import json
 import secrets
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -39,7 +41,13 @@ _HEADERS = (
 
 
 def is_loopback(host: str) -> bool:
-    return host.lower() in _LOOPBACK | {"::1"} or host.startswith("127.")
+    """Whether a server at this address is heard by its own machine alone. Of names, only ``localhost`` is known to be:
+    ``127.evil.example`` is a name too."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host.lower() == "localhost"
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 @dataclass(frozen=True)
@@ -53,12 +61,13 @@ class Access:
     """Whether reading works without the token."""
 
     @classmethod
-    def of(cls, host: str, token: str | None, names: tuple[str, ...] = ()) -> Access:
-        """Gives the rules for a server at this address. ``names`` are further names of the machine."""
+    def of(cls, host: str, token: str | None, names: tuple[str, ...] = (), private: bool = False) -> Access:
+        """Gives the rules for a server at this address. ``names`` are further names of the machine. A private server
+        asks for the token on loopback too."""
         own = f"[{host}]" if ":" in host else host
         hosts = _LOOPBACK | {name.lower() for name in (own, *names)}
         given = {} if token is None else {"token": token}
-        return cls(hosts=hosts, reading_is_free=is_loopback(host), **given)
+        return cls(hosts=hosts, reading_is_free=is_loopback(host) and not private, **given)
 
     def knows(self, host: str) -> bool:
         """Whether a ``Host`` header names this server."""

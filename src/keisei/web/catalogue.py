@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from keisei.errors import KeiseiError, RunError
-from keisei.runs.directory import CONFIG, SAFE_LOADER, STATE, RunDirectory, RunState, check_run_name
+from keisei.runs.directory import CONFIG, LOCK, STATE, RunDirectory, RunState
+from keisei.runs.foreign_documents import LARGEST_SETTINGS, settings_of, shown_text
+from keisei.runs.foreign_files import read_foreign
+from keisei.runs.json_values import finite
+from keisei.runs.labels import LABELS
 from keisei.runs.live import LiveStatus, read_live
-from keisei.runs.summaries import RunSummary, find_runs, summarise
+from keisei.runs.run_names import check_run_name
+from keisei.runs.summaries import RunSummary, damaged, find_runs, summarise
 
 __all__ = ["Catalogue", "ListedRun", "NotFoundError", "flat_settings", "stamp_of"]
 
 _SECTION = re.compile(r"^(?=\w)", re.MULTILINE)
 """Where a section of ``config.yaml`` begins."""
+_MOST_SECTIONS = 50
+_OPTIONS = "env.options."
 _CHECKPOINT = re.compile(r"update-\d{9,}(-\d+)?")
 Stamp = tuple[tuple[int, int], ...]
 
@@ -47,7 +54,7 @@ class ListedRun:
         row["regime"] = self.settings.get("learner.regime", "")
         row["settings"] = {name: value for name, value in self.settings.items() if name in settings}
         if live is not None and summary.state is RunState.RUNNING:
-            row |= {"paused": live.paused, "speed": live.speed, "progress": live.progress}
+            row |= {"paused": live.paused, "speed": finite(live.speed), "progress": finite(live.progress)}
         return row
 
 
@@ -64,17 +71,19 @@ class Catalogue:
         try:
             check_run_name(name)
             path = self.root / name
-            inside = path.resolve(strict=True).parent == self.root.resolve(strict=True)
-        except (KeiseiError, OSError):
+            # No part of the name is a link, so it leads nowhere else.
+            inside = path.resolve(strict=True) == self.root.resolve(strict=True) / name
+            inside = inside and (path / CONFIG).is_file()
+        except (KeiseiError, OSError, RuntimeError):  # which a link to itself raises
             inside = False
-        if not inside or not (path / CONFIG).is_file():
+        if not inside:
             raise NotFoundError(f"there is no run {name[:100]!r} here")
-        return RunDirectory(path)
+        return RunDirectory(path, self.root)
 
     def runs(self) -> dict[str, ListedRun]:
         """Gives all runs by name."""
         with self._lock:
-            found = {run.name: run for run in find_runs(self.root) if self._is_inside(run)}
+            found = {shown_text(run.name): run for run in find_runs(self.root) if self._is_inside(run)}
             self._known = {name: self._read(name, run) for name, run in found.items()}
             return {name: listed for name, (_, listed) in self._known.items()}
 
@@ -86,14 +95,38 @@ class Catalogue:
 
     def checkpoints(self, run: RunDirectory) -> list[str]:
         """Gives the names of a run's checkpoints, newest first."""
-        if not run.checkpoints.is_dir():
+        try:
+            names = os.listdir(run.checkpoints)
+        except OSError:
             return []
-        return sorted(
-            (p.name for p in run.checkpoints.iterdir() if _CHECKPOINT.fullmatch(p.name)), reverse=True
-        )
+        return sorted(filter(_CHECKPOINT.fullmatch, names), reverse=True)
+
+    def players_of(self, game: str) -> list[dict[str, Any]]:
+        """Gives the runs of a game that have checkpoints, the one that was seen last first."""
+        found = []
+        for name, listed in self.runs().items():
+            run = RunDirectory(self.root / name, self.root)
+            if listed.summary.game == game and (kept := self.checkpoints(run)):
+                seen = listed.summary.last_seen or 0.0
+                options = {key: text for key, text in listed.settings.items() if key.startswith(_OPTIONS)}
+                about = {"best": self.best(run), "checkpoints": kept, "seen": seen, "options": options}
+                found.append({"run": name, **about})
+        return sorted(found, key=lambda one: -one["seen"])
+
+    def best(self, run: RunDirectory) -> str | None:
+        """Gives the name of the checkpoint that is marked as best; None if there is none. The link is only read, and
+        where it leads is not looked at."""
+        try:
+            name = os.readlink(run.checkpoints / "best")
+        except OSError:
+            return None
+        return name if name in self.checkpoints(run) else None
 
     def _is_inside(self, run: RunDirectory) -> bool:
-        return run.path.resolve().parent == self.root.resolve()
+        try:
+            return run.path.resolve() == self.root.resolve() / run.name
+        except (OSError, RuntimeError):
+            return False
 
     def _read(self, name: str, run: RunDirectory) -> tuple[Stamp, ListedRun]:
         """Reads a run again if one of its files has changed, or if it may have ended without writing anything."""
@@ -101,19 +134,31 @@ class Catalogue:
         known = self._known.get(name)
         if known is not None and known[0] == stamp and known[1].summary.state is not RunState.RUNNING:
             return known
-        settings = flat_settings(run)
-        return stamp, ListedRun(summarise(run, settings.get("env.game")), settings, read_live(run))
+        try:
+            settings = flat_settings(run)
+            return stamp, ListedRun(summarise(run, settings.get("env.game")), settings, read_live(run))
+        except Exception as error:  # one damaged run must not cost the list of all others
+            return stamp, ListedRun(damaged(run, error), {}, None)
 
 
 def stamp_of(run: RunDirectory) -> Stamp:
     """Gives the times and sizes of the files that change when a run does."""
-    files = (run.path / CONFIG, run.path / STATE, run.database, Path(f"{run.database}-wal"), run.live)
+    own = run.path
+    files = (
+        own / CONFIG,
+        own / STATE,
+        own / LOCK,
+        own / LABELS,
+        run.database,
+        Path(f"{run.database}-wal"),
+        run.live,
+    )
     return tuple(map(_stamp, files))
 
 
 def _stamp(path: Path) -> tuple[int, int]:
     try:
-        found = path.stat()
+        found = path.lstat()
     except OSError:
         return 0, 0
     # A reader of a database leaves an empty log behind, which is no change.
@@ -127,30 +172,19 @@ def flat_settings(run: RunDirectory) -> dict[str, str]:
     one that was read before is remembered.
     """
     try:
-        text = (run.path / CONFIG).read_text(encoding="utf-8")
-        found: dict[str, str] = {}
-        for section in _SECTION.split(text):
-            found |= _flat_section(section)
-    except (OSError, UnicodeDecodeError, RunError):
-        return {}
-    except yaml.YAMLError:  # sections that refer to each other, or a damaged file
-        return _flat_document(run)
-    return found
-
-
-def _flat_document(run: RunDirectory) -> dict[str, str]:
-    try:
-        return dict(flattened(run.config()))
-    except KeiseiError:
+        text = read_foreign(run.path, CONFIG, LARGEST_SETTINGS).decode()
+        sections = _SECTION.split(text)
+        if len(sections) <= _MOST_SECTIONS:
+            with suppress(ValueError):  # sections that go on after an empty line, or a damaged file
+                return {name: value for section in sections for name, value in _flat_section(section).items()}
+        return dict(flattened(settings_of(text) or {}))
+    except (OSError, ValueError):
         return {}
 
 
 @lru_cache(maxsize=4096)
 def _flat_section(text: str) -> dict[str, str]:
-    found = yaml.load(text, SAFE_LOADER)
-    if not isinstance(found, dict | None):
-        raise RunError("settings are a table")
-    return dict(flattened(found or {}))
+    return dict(flattened(settings_of(text) or {}))
 
 
 def flattened(settings: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:

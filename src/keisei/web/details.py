@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
-from keisei.errors import KeiseiError
+from keisei.errors import KeiseiError, in_one_line
+from keisei.games.registry import is_world
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.json_values import finite
 from keisei.runs.league import LeagueView
 from keisei.runs.live import LiveStatus, read_live
-from keisei.runs.metric_names import EVALUATION, TAGS
+from keisei.runs.metric_names import AGENT_RETURN, EVALUATION, RETURN, TAGS, is_return_of_agent
 from keisei.runs.rows import EvaluationRow
 from keisei.runs.summaries import summarise
 from keisei.web.catalogue import Catalogue, flat_settings, flattened
 
-__all__ = ["curves_of", "details_of", "live_of", "new_points"]
+__all__ = ["Curve", "curves_of", "details_of", "live_of", "new_points", "scores_of"]
 
 MOST_POINTS = 2000
 _MOST_EVALUATIONS = 400
@@ -39,7 +42,8 @@ def details_of(catalogue: Catalogue, run: RunDirectory) -> dict[str, Any]:
         "summary": summary,
         "live": live_of(run),
         "checkpoints": catalogue.checkpoints(run),
-        "has_best": (run.checkpoints / "best").exists(),
+        "has_best": catalogue.best(run) is not None,
+        "is_world": is_world(settings.get("env.game", "")),
         "preset": preset,
         "settings": [
             {"name": name, "value": value, "usual": usual.get(name) if preset else None}
@@ -55,25 +59,42 @@ def _from_database(run: RunDirectory) -> dict[str, Any]:
         "evaluations": {},
         "meanings": {},
         "league": None,
+        "returns": {},
         **{name: [] for name in lists},
     }
-    if not run.database.exists():
+    if not os.path.lexists(run.database):
         return empty
     try:
         with RunDatabase(run.database, read_only=True) as database:
             names = database.metric_names()
             return {
-                "metrics": [name for name in names if not name.startswith(EVALUATION)],
+                "metrics": [name for name in names if not name.startswith((EVALUATION, RETURN))],
                 "meanings": {name: TAGS[name] for name in names if name in TAGS},
                 "evaluations": _evaluations(database.evaluations()),
+                "returns": _returns(database, names),
                 "ratings": list(map(asdict, database.ratings()[:200])),
                 "league": _league(LeagueView.of(database)),
                 "events": list(map(asdict, database.worker_events(50))),
                 "games": list(map(asdict, database.games(200))),
                 "changes": [str(change) for change in database.changes()],
             }
-    except KeiseiError as error:  # the page shows what else there is
-        return empty | {"problem": str(error)}
+    except Exception as error:  # the page shows what else there is
+        return empty | {"problem": str(error) if isinstance(error, KeiseiError) else in_one_line(error)}
+
+
+def _returns(database: RunDatabase, names: Sequence[str]) -> dict[str, Any]:
+    """Gives what agents earned in the games that ended last, by the names of the metrics. Not every update has one."""
+    own = [name for name in names if is_return_of_agent(name)]
+    last = {name: database.thinned_metric(name, 2) for name in own or [AGENT_RETURN] if name in names}
+    return {name: finite(found[-1].value) for name, found in last.items() if found}
+
+
+def scores_of(run: RunDirectory) -> dict[str, Curve]:
+    """Gives the scores by opponent, those against own checkpoints apart: what they are compared with differs."""
+    if not run.database.exists():
+        return {}
+    with RunDatabase(run.database, read_only=True) as database:
+        return _evaluations([row for row in database.evaluations() if not row.against_checkpoint])
 
 
 def live_of(run: RunDirectory) -> dict[str, Any] | None:
@@ -81,7 +102,7 @@ def live_of(run: RunDirectory) -> dict[str, Any] | None:
     live: LiveStatus | None = read_live(run)
     if live is None:
         return None
-    return {name: value for name, value in asdict(live).items() if name != "board"} | {
+    return {name: finite(value) for name, value in asdict(live).items() if name != "board"} | {
         "has_board": live.board is not None
     }
 
@@ -164,7 +185,7 @@ def new_points(run: RunDirectory, after_update: int) -> tuple[int, dict[str, lis
             return after_update, {}
         points = database.recent_metrics(max(after_update, progress.update - 20))
     return progress.update, {
-        name: [[point.step, None if point.value != point.value else point.value] for point in curve]
+        name: [[point.step, point.value if isfinite(point.value) else None] for point in curve]
         for name, curve in points.items()
     }
 

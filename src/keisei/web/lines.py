@@ -12,28 +12,40 @@ from typing import Any
 import numpy as np
 
 from keisei.errors import GameError
-from keisei.games.contract import GameSpec, Step
-from keisei.games.faces import Choice, face_of
+from keisei.games.automatic_faces import AutomaticFace, live_face
+from keisei.games.contract import Array, ByteArray, GameSpec, Step
+from keisei.games.faces import Choice, face_of_rows
 from keisei.games.registry import make_game
 from keisei.policies.contract import Policy
 from keisei.runs.live import Glimpse
 
-__all__ = ["FAVOURITES", "Judgement", "Line", "Moment", "glimpse_frames", "judge"]
+__all__ = ["FAVOURITES", "LONGEST", "Judgement", "Line", "Moment", "glimpse_frames", "judge"]
 
 LONGEST = 10_000
 """Actions of a line."""
 FAVOURITES = 5
 """How many of a policy's favourite moves are shown."""
+_MOST_NAMED = 3
+"""Moves of one step that are all named."""
 MOST_FRAMES = 16
 """Pictures of a self-play game that are sent at once."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A position of a game, and the seat that acts."""
+    """A position of a game: the seats that act, and what each of them sees."""
 
-    packed: bytes
-    seat: int
+    seats: tuple[int, ...]
+    packed: tuple[bytes, ...]
+
+    def row_of(self, seat: int) -> int:
+        """Gives the row of a seat if it acts, else the first row."""
+        return self.seats.index(seat) if seat in self.seats else 0
+
+    def seen_by(self, seat: int) -> tuple[bytes, int]:
+        """Gives what a seat sees if it acts, else what the first seat that acts sees, and that seat."""
+        row = self.row_of(seat)
+        return self.packed[row], self.seats[row]
 
 
 @dataclass(frozen=True)
@@ -54,11 +66,14 @@ class Line:
     ) -> None:
         if len(actions) > LONGEST:
             raise GameError(f"a game has at most {LONGEST} actions here, got {len(actions)}")
+        self._made_from = game, options, seed, number
         self.game = make_game(game, batch=1, seed=seed, first_game=number, **options)
-        self.face = face_of(self.game.spec)
+        self.face = live_face(self.game)
         self.moments = [self._now()]
-        self.choices: list[Choice] = []
-        self.actions: list[int] = []
+        self.steps: list[list[Choice]] = []
+        """What the seats that acted chose, step by step."""
+        self.returns = [[0.0] * self.game.spec.seats]
+        """[moments][seats]: the sum of the rewards until then."""
         self.end: Step | None = None
         rest = list(actions)
         while rest and self.end is None:
@@ -69,70 +84,124 @@ class Line:
             raise GameError(f"{len(rest)} actions follow after the game has ended")
 
     @property
-    def seat(self) -> int:
-        return self.moments[-1].seat
+    def now(self) -> Moment:
+        return self.moments[-1]
 
     @property
-    def legal(self) -> list[int]:
-        """The legal actions of the seat that acts; none when the game is over."""
-        return [] if self.end is not None else np.flatnonzero(self.game.legal()[0]).tolist()
+    def actions(self) -> list[int]:
+        return [choice.action for step in self.steps for choice in step]
+
+    def legal(self, seat: int) -> list[int]:
+        """The legal actions of a seat, or of the first that acts; none when the game is over."""
+        if self.end is not None:
+            return []
+        return np.flatnonzero(self.game.legal()[self.now.row_of(seat)]).tolist()
 
     def play(self, actions: Sequence[int]) -> None:
         """Plays one step: one action, or those of all seats that act at once."""
-        here = self.moments[-1]
+        here = self.now
+        if self.end is not None:
+            raise GameError("the game is over, so nothing can be played")
         chosen = _checked(actions, self.game.spec.num_actions)
-        are_legal = self.game.legal()[np.arange(len(chosen)), chosen].all()
-        if not are_legal or len(chosen) != len(self.game.rows()):
+        if len(chosen) != len(here.seats):
+            raise GameError(f"{len(here.seats)} seats act at once, and {len(chosen)} actions are given")
+        if not self.game.legal()[np.arange(len(chosen)), chosen].all():
             raise GameError(f"action {actions[0]} is not legal after {len(self.actions)} actions")
-        self.choices += self.face.choices(here.packed, here.seat, actions[:1])
+        self.steps.append(
+            [
+                self.face.choices(packed, seat, [action])[0]
+                for packed, seat, action in zip(here.packed, here.seats, chosen, strict=True)
+            ]
+        )
         step = self.game.step(np.array(actions, np.int32))
-        self.actions += actions
+        rewards = step.rewards[0].tolist()
+        self.returns.append([before + now for before, now in zip(self.returns[-1], rewards, strict=True)])
         if step.done[0]:
             self.end = step
-            self.moments.append(Moment(step.final.packed[0].tobytes(), int(step.final.seat[0])))
+            self.moments.append(_moment(step.final.seat, step.final.packed))
         else:
             self.moments.append(self._now())
 
     def _now(self) -> Moment:
-        return Moment(self.game.pack()[0].tobytes(), int(self.game.rows().seat[0]))
+        return _moment(self.game.rows().seat, self.game.pack())
+
+    def _until(self, at: int) -> Line:
+        """Gives a line that ends here. An automatic face shows no position but the last one of its line."""
+        if at == len(self.steps) or not isinstance(self.face, AutomaticFace):
+            return self
+        game, options, seed, number = self._made_from
+        actions = [choice.action for step in self.steps[:at] for choice in step]
+        return Line(game, options, actions, seed, number)
 
     def frame(self, at: int | None = None, view: int = 0, policy: Policy | None = None) -> dict[str, Any]:
         """Gives a position of the line for a page: by default the last one."""
-        at = len(self.moments) - 1 if at is None else max(0, min(at, len(self.moments) - 1))
-        here, is_last = self.moments[at], at == len(self.moments) - 1
-        last = self.choices[at - 1] if at else None
-        over = is_last and self.end is not None
-        judged = Judgement(None) if policy is None or over else judge(self, here, policy)
+        plies = len(self.steps)
+        at = plies if at is None else max(0, min(at, plies))
+        line = self._until(at)
+        spec, face, here = self.game.spec, line.face, self.moments[at]
+        packed, seat = here.seen_by(view)
+        last = self.steps[at - 1][0] if at else None
+        over = at == plies and self.end is not None
+        judged = Judgement(None) if policy is None or over else judge(line, packed, seat, policy)
         return {
-            "svg": self.face.svg(here.packed, here.seat, view=view, last=last),
-            "look": {"name": self.game.spec.name, "css": self.face.style},
-            "seat": here.seat,
-            "seats": list(self.face.seats),
-            "is_duel": _is_duel(self.game.spec),
-            "has_sides": self.face.has_sides,
+            "svg": face.svg(packed, seat, view=view, last=last),
+            "caption": face.caption(view) if isinstance(face, AutomaticFace) else "",
+            "legend": face.legend(view) if isinstance(face, AutomaticFace) else [],
+            "look": {"name": spec.name, "css": face.style},
+            "seat": seat,
+            "seats": list(face.seats),
+            "acting": list(here.seats),
+            "is_duel": is_duel(spec),
+            "scale": scale(spec),
+            "has_sides": face.has_sides,
             "ply": at,
-            "plies": len(self.moments) - 1,
-            "moves": [choice.name for choice in self.choices],
-            "text": self.face.text(here.packed, here.seat),
+            "plies": plies,
+            "moves": self._moves(view),
+            "returns": self.returns[at] if spec.scored_by_rewards else [],
+            "text": face.text(packed, seat),
             "over": over,
             "result": self.result() if over else None,
             "value": judged.value,
             "favourites": judged.favourites,
         }
 
+    def _moves(self, view: int) -> list[str]:
+        """Names the moves of all steps. Of many that are made at once, it names that of ``view``."""
+        names = []
+        for moment, step in zip(self.moments, self.steps, strict=False):
+            if len(step) <= _MOST_NAMED:
+                names.append(" / ".join(choice.name for choice in step))
+            else:
+                names.append(step[moment.row_of(view)].name if view in moment.seats else "–")
+        return names
+
     def result(self) -> dict[str, Any]:
         """Says how the game ended."""
         assert self.end is not None
+        spec = self.game.spec
         scores = [float(score) for score in self.end.scores[0]]
         best = [seat for seat, score in enumerate(scores) if score == max(scores)]
-        winner = best[0] if len(best) == 1 and not self.end.truncated[0] else None
-        ending = self.game.spec.endings[self.end.ending[0]]
-        return {"scores": scores, "winner": winner, "ending": ending.replace("_", " ")}
+        has_winner = len(best) == 1 and not self.end.truncated[0] and len(scores) > 1
+        ending = spec.endings[self.end.ending[0]]
+        return {
+            "scores": scores,
+            "winner": best[0] if has_winner else None,
+            "ending": ending.replace("_", " "),
+        }
 
 
-def _is_duel(spec: GameSpec) -> bool:
+def _moment(seats: Array, packed: ByteArray) -> Moment:
+    return Moment(tuple(seats.tolist()), tuple(row.tobytes() for row in packed))
+
+
+def is_duel(spec: GameSpec) -> bool:
     """Whether what is good for one seat is bad for the other. Rewards need not add up to 0: a draw may cost both."""
     return spec.seats == 2 and not spec.scored_by_rewards
+
+
+def scale(spec: GameSpec) -> str:
+    """Says what a value is: the ``chance`` of winning, a ``score`` from -1 (a loss) to 1 (a win), or a ``return``."""
+    return "chance" if is_duel(spec) else "return" if spec.scored_by_rewards else "score"
 
 
 def _checked(actions: Sequence[int], most: int) -> list[int]:
@@ -141,16 +210,16 @@ def _checked(actions: Sequence[int], most: int) -> list[int]:
     return list(actions)
 
 
-def judge(line: Line, moment: Moment, policy: Policy) -> Judgement:
-    """Asks a policy for the value of a position and its favourite moves. Players without a network have neither."""
+def judge(line: Line, packed: bytes, seat: int, policy: Policy) -> Judgement:
+    """Asks a policy for the value of what a seat sees, and for its favourite moves. Players without a network have
+    neither."""
     log_probabilities = getattr(policy, "log_probabilities", None)
     if log_probabilities is None:
         return Judgement(None)
-    packed = np.frombuffer(moment.packed, np.uint8)[None]
-    observations, legal = line.game.unpack(packed)
+    observations, legal = line.game.unpack(np.frombuffer(packed, np.uint8)[None])
     shares = np.exp(log_probabilities(observations, legal)[0])
     best = [int(action) for action in np.argsort(-shares)[:FAVOURITES] if legal[0, action]]
-    choices = line.face.choices(moment.packed, moment.seat, best)
+    choices = line.face.choices(packed, seat, best)
     favourites = [asdict(choice) | {"probability": float(shares[choice.action])} for choice in choices]
     return Judgement(float(policy.evaluate(observations, legal)[0]), favourites)
 
@@ -158,7 +227,7 @@ def judge(line: Line, moment: Moment, policy: Policy) -> Judgement:
 def glimpse_frames(game: str, options: Mapping[str, Any], glimpse: Glimpse) -> dict[str, Any]:
     """Gives the last plies of a self-play game as pictures, the newest last. It shows the last game of the glimpse."""
     made = make_game(game, batch=1, **options)
-    face = face_of(made.spec)
+    face = face_of_rows(made)
     first = max(
         (at for at in range(1, len(glimpse.plies)) if glimpse.plies[at] <= glimpse.plies[at - 1]), default=0
     )
@@ -174,6 +243,7 @@ def glimpse_frames(game: str, options: Mapping[str, Any], glimpse: Glimpse) -> d
         "table": glimpse.table,
         "look": {"name": made.spec.name, "css": face.style},
         "seats": list(face.seats),
-        "is_duel": _is_duel(made.spec),
+        "is_duel": is_duel(made.spec),
+        "scale": scale(made.spec),
         "frames": frames,
     }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-__all__ = ["PAGES", "read_files"]
+__all__ = ["MISSING", "PAGES", "read_files"]
 
-PAGES = {"/": "runs.html", "/run/{name}": "run.html", "/compare": "compare.html", "/play": "play.html"}
+PAGES = {"/": "runs.html", "/run/{name:path}": "run.html", "/compare": "compare.html", "/play": "play.html"}
 """The pages, by their paths."""
+MISSING = "missing.html"
+"""The page for every other path."""
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

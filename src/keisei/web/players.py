@@ -6,35 +6,35 @@ A text from a browser never names a path. This is the only module of the dashboa
 from __future__ import annotations
 
 import re
-import threading
 from collections import OrderedDict
 from typing import Any
 
-from keisei.errors import RunError
+from keisei.errors import ConfigError, RunError
 from keisei.games.contract import Game, GameSpec
 from keisei.policies.contract import Policy
 from keisei.web.catalogue import Catalogue, NotFoundError
 
 __all__ = ["Players"]
 
+DEEPEST = 3
+"""Plies that a player may search for a page."""
 _KEPT = 4
 """Networks in memory."""
 _WHICH = re.compile(r"best|latest|update-\d{9,}(-\d+)?|member-\d{4,}")
 
 
 class Players:
-    """Loads players, and keeps the last few. Several threads may ask at once."""
+    """Loads players, and keeps the last few."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self._loaded: OrderedDict[tuple[object, ...], tuple[str, Policy]] = OrderedDict()
-        self._lock = threading.Lock()
 
     def game_of(self, run: str) -> tuple[str, dict[str, Any]]:
         """Gives the game of a run and its options. It waits for no torch, as watching needs none."""
         from keisei.training.presets import run_config
 
-        env = run_config(self._catalogue.run(run)).env
+        env = run_config(self.catalogue.run(run)).env
         return env.game, dict(env.game_options())
 
     def names(self, game: Game) -> list[str]:
@@ -42,8 +42,8 @@ class Players:
         from keisei.policies.registry import players_of
 
         found = [name for name in players_of(game) if ":" not in name]
-        depths = (1, 2, 3) if "search:DEPTH" in players_of(game) else ()
-        return [*found, *(f"search:{depth}" for depth in depths)]
+        deepest = DEEPEST if "search:DEPTH" in players_of(game) else 0
+        return [*found, *(f"search:{depth}" for depth in range(1, deepest + 1))]
 
     def load(self, text: str, spec: GameSpec, temperature: float = 0.0) -> tuple[str, Policy]:
         """Loads ``random``, ``greedy``, ``heuristic``, ``search:DEPTH``, ``RUN@best``, ``RUN@latest`` or
@@ -53,18 +53,17 @@ class Players:
             return text, self._named(text, spec)
         if not _WHICH.fullmatch(which):
             raise NotFoundError(f"a checkpoint is named best, latest or update-NUMBER, got {which[:50]!r}")
-        directory = self._catalogue.run(run)
+        directory = self.catalogue.run(run)
         # A link such as ``latest`` leads elsewhere after the next checkpoint.
-        newest = (self._catalogue.checkpoints(directory) or [""])[0]
+        newest = (self.catalogue.checkpoints(directory) or [""])[0]
         best = directory.checkpoints / "best"
         key = (run, which, newest, best.resolve() if best.exists() else None, temperature, spec.name)
-        with self._lock:
-            if key not in self._loaded:
-                self._loaded[key] = self._trained(f"{directory.path}@{which}", spec, temperature)
-            self._loaded.move_to_end(key)
-            while len(self._loaded) > _KEPT:
-                self._loaded.popitem(last=False)
-            return self._loaded[key]
+        if key not in self._loaded:
+            self._loaded[key] = self._trained(f"{directory.path}@{which}", spec, temperature)
+        self._loaded.move_to_end(key)
+        while len(self._loaded) > _KEPT:
+            self._loaded.popitem(last=False)
+        return self._loaded[key]
 
     def judge(self, run: str, spec: GameSpec) -> Policy | None:
         """Loads the newest weights of a run; None if it has none yet."""
@@ -74,19 +73,21 @@ class Players:
             return None
 
     def _trained(self, text: str, spec: GameSpec, temperature: float) -> tuple[str, Policy]:
-        import torch
-
         from keisei.training.players import load_trained
 
-        torch.set_num_threads(1)  # the cores belong to training
-        return load_trained(text, spec, self._catalogue.root, temperature)
+        return load_trained(text, spec, self.catalogue.root, temperature)
 
     def _named(self, text: str, spec: GameSpec) -> Policy:
+        from keisei.policies.players.search_player import SearchPlayer
         from keisei.policies.registry import PLAYERS, named_player
 
         policy = named_player(text, spec)
         if policy is None:
             raise NotFoundError(
                 f"no player is named {text[:50]!r}; players are {', '.join(PLAYERS)} and RUN@best"
+            )
+        if isinstance(policy, SearchPlayer) and policy.depth > DEEPEST:
+            raise ConfigError(
+                f"a page may ask for search:1 … search:{DEEPEST}, got {text!r}; `keisei play {text}` searches deeper"
             )
         return policy

@@ -9,7 +9,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 
-from keisei.errors import KeiseiError
 from keisei.runs import metric_names as tags
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunState
@@ -74,7 +73,7 @@ def _numbers(catalogue: Catalogue, name: str) -> Mapping[str, float]:
     try:
         with RunDatabase(catalogue.run(name).database, read_only=True) as database:
             return database.latest_metrics()
-    except KeiseiError:
+    except Exception:  # the list tells what is damaged, and one run must not cost the numbers of all others
         return {}
 
 

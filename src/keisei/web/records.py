@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
+from keisei.errors import GameError, KeiseiError, in_one_line
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
-from keisei.runs.replays import SUFFIX, read_replay
+from keisei.runs.foreign_files import check_regular, read_foreign
+from keisei.runs.replays import SUFFIX, GameReplay, read_replay
 from keisei.runs.rows import GameRow
 from keisei.web.catalogue import NotFoundError
 from keisei.web.lines import Line
@@ -25,8 +28,9 @@ def replay_frame(
     """Gives a position of a finished game, with what the newest weights of the run think of it. Without players, nobody
     is asked."""
     row = _row(run, record)
-    replay = read_replay(_file(run, _replay_name(record)))
-    line = Line(replay.game, replay.options, replay.actions, replay.seed, replay.number)
+    replay = _replay(run, _replay_name(record))
+    _check_game(run, replay.game)
+    line = _line(replay)
     judge = None if players is None else players.judge(run.name, line.game.spec)
     return line.frame(ply, view, judge) | {
         "names": list(replay.names),
@@ -38,14 +42,47 @@ def replay_frame(
 def record_text(run: RunDirectory, record: str) -> tuple[str, str]:
     """Gives the name and the content of a record."""
     _row(run, record)
-    path = _file(run, record)
-    with open(path, "rb") as file:
-        return path.name, file.read(_LARGEST).decode("utf-8", "replace")
+    try:
+        content = read_foreign(run.path, _in_games(record), _LARGEST)
+    except (OSError, ValueError) as error:
+        raise _missing(run, record) from error
+    return Path(record).name, content.decode("utf-8", "replace")
+
+
+def _replay(run: RunDirectory, name: str) -> GameReplay:
+    try:
+        is_there = check_regular(run.path / _in_games(name), _LARGEST)
+    except (OSError, ValueError):
+        is_there = False
+    if not is_there:
+        raise _missing(run, name)
+    return read_replay(run.path / name, within=run.path)
+
+
+def _line(replay: GameReplay) -> Line:
+    """Plays a replay again. What it holds comes from a file, so whatever a game makes of it is a fault of the file."""
+    try:
+        return Line(replay.game, replay.options, replay.actions, replay.seed, replay.number)
+    except KeiseiError:
+        raise
+    except Exception as error:
+        raise GameError(f"this game of {replay.game} cannot be played again: {in_one_line(error)}") from error
+
+
+def _check_game(run: RunDirectory, game: str) -> None:
+    """Refuses a replay of another game than the run's: the file may be a stranger's, and a game may be code."""
+    from keisei.training.presets import run_config
+
+    own = run_config(run).env.game
+    if game != own:
+        raise GameError(
+            f"this is a game of {game[:100]!r}, and {run.name} plays {own}; it was not kept by this run"
+        )
 
 
 def _row(run: RunDirectory, record: str) -> GameRow:
     """Gives the game with this record. A record that ``run.db`` does not name is none."""
-    if run.database.exists():
+    if os.path.lexists(run.database):
         with RunDatabase(run.database, read_only=True) as database:
             row = database.game(record)
         if row is not None:
@@ -57,15 +94,12 @@ def _replay_name(record: str) -> str:
     return record if record.endswith(SUFFIX) else str(Path(record).with_suffix("")) + SUFFIX
 
 
-def _file(run: RunDirectory, name: str) -> Path:
-    """Gives a file in the folder of the run's games. What a link leads out of it is not there."""
-    try:
-        path = (run.path / name).resolve(strict=True)
-        inside = path.is_relative_to(run.games.resolve(strict=True)) and path.is_file()
-    except OSError:
-        inside = False
-    if not inside:
-        raise NotFoundError(
-            f"{run.name} has no file {name[:200]!r}; games of earlier versions have no replay"
-        )
-    return path
+def _in_games(name: str) -> str:
+    """Checks that a name is that of a file in the folder of games."""
+    if Path(name).parts[:1] != ("games",):
+        raise ValueError(f"{name} is not in the folder of games")
+    return name
+
+
+def _missing(run: RunDirectory, name: str) -> NotFoundError:
+    return NotFoundError(f"{run.name} has no file {name[:200]!r}; games of earlier versions have no replay")

@@ -14,6 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from keisei.errors import KeiseiError
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunStatus
@@ -60,42 +63,41 @@ class Streams:
         self._channels: dict[str, _Channel] = {}
         self.count = 0
 
-    def open(self, run: str) -> AsyncIterator[bytes]:
-        """Gives the events of a run, or of the list of runs if the name is empty."""
+    def open(self, name: str) -> Response:
+        """Gives the events of a run, or of the list of runs if the name is empty. A stream counts from now on, so
+        that a burst of requests opens no more than are allowed."""
         if self.count >= MOST_STREAMS:
             raise TooManyError(f"{MOST_STREAMS} pages watch already; close some of them")
-        return self._listen(run, self._catalogue.run(run) if run else None)
-
-    async def _listen(self, name: str, run: RunDirectory | None) -> AsyncIterator[bytes]:
-        self.count += 1
+        run = self._catalogue.run(name) if name else None
         channel = self._channels.setdefault(name, _Channel())
-        queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
-        channel.listeners.add(queue)
         if channel.task is None:
             look = self._look_at_list() if run is None else self._look_at_run(run)
             channel.task = asyncio.create_task(self._watch(channel, look))
-        try:
-            yield b": hello\n\n"
-            async for event in _events(queue):
-                yield event
-        finally:
-            self.count -= 1
-            channel.listeners.discard(queue)
-            if not channel.listeners:
-                channel.task.cancel()
-                self._channels.pop(name, None)
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BACKLOG)
+        channel.listeners.add(queue)
+        self.count += 1
+        return _Stream(_events(queue), lambda: self._close(name, channel, queue))
+
+    def _close(self, name: str, channel: _Channel, queue: asyncio.Queue[bytes | None]) -> None:
+        self.count -= 1
+        channel.listeners.discard(queue)
+        if not channel.listeners and channel.task is not None:
+            channel.task.cancel()
+            self._channels.pop(name, None)
 
     async def _watch(self, channel: _Channel, look: Callable[[], bytes | None]) -> None:
-        """Looks again and again, and tells all who listen."""
-        while not self._is_closing():
-            with suppress(KeiseiError, OSError):  # what cannot be read now may be read later
-                event = await asyncio.to_thread(look)
-                if event is not None:
-                    channel.tell(event)
-            for _ in range(4):
-                if not self._is_closing():
-                    await asyncio.sleep(LOOK_SECONDS / 4)
-        channel.tell(None)
+        """Looks again and again, and tells all who listen. If it fails, their streams end, and pages open new ones."""
+        try:
+            while not self._is_closing():
+                with suppress(KeiseiError, OSError):  # what cannot be read now may be read later
+                    event = await asyncio.to_thread(look)
+                    if event is not None:
+                        channel.tell(event)
+                for _ in range(4):
+                    if not self._is_closing():
+                        await asyncio.sleep(LOOK_SECONDS / 4)
+        finally:
+            channel.tell(None)
 
     def _look_at_list(self) -> Callable[[], bytes | None]:
         seen: dict[str, Any] = {}
@@ -140,6 +142,20 @@ class Streams:
         return look
 
 
+class _Stream(StreamingResponse):
+    """Sends events. However it ends, also before it has begun, its place is given back once."""
+
+    def __init__(self, events: AsyncIterator[bytes], close: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
+        self._close = close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._close()
+
+
 def _newest_update(run: RunDirectory) -> int:
     with suppress(KeiseiError), RunDatabase(run.database, read_only=True) as database:
         progress = database.progress()
@@ -148,6 +164,7 @@ def _newest_update(run: RunDirectory) -> int:
 
 
 async def _events(queue: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
+    yield b": hello\n\n"
     while True:
         try:
             event = await asyncio.wait_for(queue.get(), _QUIET_SECONDS)

@@ -44,6 +44,35 @@ def test_text_picture() -> None:
     ]
 
 
+def test_text_picture_from_a_side() -> None:
+    """For white, the board is turned round: the same rows and columns from the other end."""
+    board = Board("l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1")
+    white = picture.board_text_from(board.setup, WHITE).splitlines()
+    assert white == [
+        "先手の持駒：飛　金",
+        "  １ ２ ３ ４ ５ ６ ７ ８ ９",
+        "+---------------------------+",
+        "|v香v玉 角 ・ ・ ・ ・v桂v香|九 i",
+        "| ・ ・ ・ ・ ・ ・ ・ ・v飛|八 h",
+        "| ・v銀v金 ・ ・ ・ ・ ・v歩|七 g",
+        "|v歩 ・v歩 ・ ・ 角v歩v歩 ・|六 f",
+        "| ・ 歩v銀 ・ ・v歩 ・ ・ ・|五 e",
+        "| 歩v歩 ・ ・ ・ ・ 歩 ・ 歩|四 d",
+        "| ・ ・ ・v銀 ・ 歩 桂 ・ ・|三 c",
+        "| 玉 金 ・vと ・ ・ ・ ・ ・|二 b",
+        "| 香 桂 ・ ・ ・ ・ ・ ・ 香|一 a",
+        "+---------------------------+",
+        "後手の持駒：金　銀　桂　歩五",
+        "White is below, v marks Black; White (後手) to move",
+    ]
+    black = picture.board_text_from(board.setup, BLACK).splitlines()
+    assert black[:-1] == [
+        f"{line} {'abcdefghi'[row - 3]}" if 3 <= row < 12 else line
+        for row, line in enumerate(board_text(board.setup).splitlines()[:-1])
+    ]
+    assert black[-1] == "Black is below, v marks White; White (後手) to move"
+
+
 def test_numbers() -> None:
     assert [kanji_number(n) for n in (1, 9, 10, 11, 18)] == ["一", "九", "十", "十一", "十八"]
 

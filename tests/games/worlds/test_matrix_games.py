@@ -51,7 +51,7 @@ def test_a_text_tells_the_round_before() -> None:
     game = make_game("hawk-dove")
     assert picture(game) == "hawk-dove: the first round"
     game.step([0, 1])
-    assert picture(game) == "hawk-dove: seat 0 chose hawk, seat 1 dove"
+    assert picture(game) == "hawk-dove: seat 1 chose hawk, seat 2 dove"
 
 
 @pytest.mark.parametrize("row", [[5, 0], [0, 2]])

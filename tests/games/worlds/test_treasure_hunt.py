@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +16,7 @@ from slow_field_for_tests import Rules, SlowField
 from keisei import check_game, make_game
 from keisei.errors import ConfigError
 from keisei.games.contract import Step
+from keisei.games.worlds.colours import agent_colour, hexadecimal
 from keisei.games.worlds.treasure_hunt import TreasureHunt
 
 SEED, FIRST = 11, 5
@@ -170,7 +172,8 @@ def test_the_picture_of_a_field() -> None:
     assert colours.shape == (7, 12, 3)
     assert colours[0, 0].tolist() == [92, 92, 100]
     svg = game.svg()
-    assert svg.count('class="agent"') == 2
+    fills = re.findall(r'class="agent".*fill="(#\w+)"', svg)
+    assert sorted(fills) == sorted(hexadecimal(agent_colour(seat)) for seat in (0, 1))
     assert svg.count('class="wall"') == 2 * 12 + 2 * 5
 
 

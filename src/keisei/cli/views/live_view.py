@@ -18,6 +18,7 @@ from rich.text import Text
 
 from keisei.cli.views.plain_view import PlainView, describe, ending
 from keisei.cli.views.run_history import KEPT, PLIES, Figure, Note, RunHistory
+from keisei.cli.views.terminal import Terminal
 from keisei.cli.views.wording import clock, figure, one_line, percent
 from keisei.runs.rows import EvaluationRow
 from keisei.training.callbacks import Callback
@@ -96,7 +97,7 @@ View = PlainView | LiveView
 
 def render_still(view: LiveView, width: int = 100) -> str:
     """Gives the current panel as an SVG."""
-    console = Console(
+    console = Terminal(
         file=io.StringIO(), record=True, width=width, height=40, force_terminal=True, color_system="truecolor"
     )
     console.print(TrainingPicture(view.history))

@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from keisei.cli.views.terminal import Terminal
+from keisei.cli.views.wording import duration, likelihood, percent
 from keisei.errors import ConfigError
 
 if TYPE_CHECKING:
     from keisei.evaluation import Interval, MatchResult, Tally
     from keisei.games import GameSpec
+    from keisei.training.players import CheckpointFacts
 
 
 _LONGEST_NAME = 80
@@ -29,12 +32,30 @@ def games_progress() -> Progress:
     """Shows the number of finished games, on stderr."""
     text = TextColumn("{task.description}", markup=False)
     columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    return Progress(*columns, console=Terminal(stderr=True), transient=True)
 
 
 def bar_of(progress: Progress, text: str, games: int) -> Callable[[int, int], None]:
     task = progress.add_task(text, total=games)
     return lambda ended, total: progress.update(task, completed=ended)
+
+
+def print_facts(name: str, facts: CheckpointFacts | None) -> None:
+    """Says which weights of a run play, and how old they are."""
+    if facts is None:
+        return
+    of = "" if facts.newest == facts.update else f" of {facts.newest:,}"
+    goes_on = ", and the run goes on" if facts.is_running else ""
+    text = f"{name} plays with update {facts.update:,}{of}{_age(facts.saved)}{goes_on}."
+    Terminal(highlight=False).print(Text(text), soft_wrap=True)
+
+
+def _age(saved: str) -> str:
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(saved)).total_seconds()
+    except (ValueError, TypeError):  # somebody else has written the checkpoint
+        return ""
+    return f", saved {duration(seconds)} ago"
 
 
 def print_matches(player: str, matches: Sequence[MatchResult]) -> None:
@@ -46,7 +67,7 @@ def print_matches(player: str, matches: Sequence[MatchResult]) -> None:
     columns = [dict(_figures(match)) for match in matches]
     for name in dict.fromkeys(name for column in columns for name in column):
         table.add_row(name, *(Text(column.get(name, "–")) for column in columns))
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     first = matches[0]
     heading = f"{player} on {first.game}, seed {first.seed}, opening plies {first.opening_plies}\n"
     console.print(Text(heading), soft_wrap=True)
@@ -61,18 +82,18 @@ def _figures(match: MatchResult) -> Iterator[tuple[str, str]]:
     if match.by_returns:
         yield from _returns(match)
     yield "won-drawn-lost", _results(tally)
-    yield "score", f"{score.value:.1%}"
-    yield "95 % interval", f"{score.low:.1%} … {score.high:.1%}"
+    yield "score", percent(score.value)
+    yield "95 % interval", f"{percent(score.low)} … {percent(score.high)}"
     yield "Elo difference", "–" if elo.value is None else f"{elo.value:+.0f}"
     yield "95 % interval of it", elo.interval
     if match.comparisons == 1:  # comparisons of one game are not independent
-        yield "is the better one", f"{likelihood_of_superiority(tally):.1%}"
+        yield "is the better one", likelihood(likelihood_of_superiority(tally))
     if match.seats > 1:
         for seat in range(match.seats):
             yield f"in seat {seat}", _results(match.tally(seat))
     yield "mean length", f"{match.mean_length:.1f}"
     for ending, count in match.endings.items():
-        yield f"ended by {ending}", f"{count / len(match.games):.1%}"
+        yield f"ended by {ending}", percent(count / len(match.games))
 
 
 def _returns(match: MatchResult) -> Iterator[tuple[str, str]]:

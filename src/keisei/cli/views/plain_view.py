@@ -81,12 +81,10 @@ class PlainView(Callback, AbstractContextManager["PlainView"]):
             one_line(text), LINE_WIDTH, initial_indent=time_shown, subsequent_indent=f"{time_shown}  ",
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
-        encoding = self._console.encoding
-        block = "".join(f"{line}\n" for line in lines).encode(encoding, "replace").decode(encoding)
         # A run continues without its output: a full disk, a closed pipe, or a Ctrl-C within another line
         # (RuntimeError).
         with suppress(OSError, RuntimeError):
-            self._console.file.write(block)
+            self._console.file.write("".join(f"{line}\n" for line in lines))
             self._console.file.flush()
 
 

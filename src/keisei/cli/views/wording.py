@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from keisei.cli.views.terminal import visible
+
 if TYPE_CHECKING:
     from keisei.runs.rows import EvaluationRow
 
@@ -12,10 +14,8 @@ _UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def one_line(text: str) -> str:
-    """Removes line breaks and control codes, which would move a terminal's cursor and break an SVG."""
-    return " ".join(
-        "".join(sign if sign.isprintable() else " " for sign in line) for line in text.splitlines()
-    )
+    """Removes line breaks, and shows control codes as text: they would move a terminal's cursor and break an SVG."""
+    return " ".join(map(visible, text.expandtabs(1).splitlines()))
 
 
 def figure(value: float, form: str) -> str:
@@ -27,6 +27,14 @@ def figure(value: float, form: str) -> str:
 
 def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %" if math.isfinite(share) else "-"
+
+
+def likelihood(probability: float, digits: int = 1) -> str:
+    """Writes a probability that is never certain: where rounding would make it 0 or 100 %, it is a bound."""
+    smallest = 10.0**-digits
+    if 100 * probability > 100 - smallest / 2:
+        return f"> {100 - smallest:.{digits}f} %"
+    return f"< {smallest:.{digits}f} %" if 100 * probability < smallest / 2 else percent(probability, digits)
 
 
 def clock(seconds: float | None) -> str:

@@ -47,6 +47,9 @@ class OpenSpielGame(SingleGame):
         self.simultaneous = kind.dynamics == self._spiel.GameType.Dynamics.SIMULTANEOUS
         self.zero_sum = kind.utility == self._spiel.GameType.Utility.ZERO_SUM
         self._by_observation = kind.provides_observation_tensor
+        self._by_history = kind.provides_information_state_string
+        tells = self._by_history or kind.provides_observation_string
+        self._is_open = kind.information == self._spiel.GameType.Information.PERFECT_INFORMATION or not tells
         shape = (
             self._game.observation_tensor_shape()
             if self._by_observation
@@ -94,8 +97,21 @@ class OpenSpielGame(SingleGame):
         other._state = self._state.clone()
         return other
 
+    def move_name(self, action: int) -> str:
+        return str(self._state.action_to_string(self.to_move, action)).strip()
+
     def __str__(self) -> str:
-        return str(self._state)
+        """Draws the state. Where seats know different things, it is what the seat to move knows, until the game is
+        over."""
+        if self._is_open or self._state.is_terminal() or self._state.is_simultaneous_node():
+            return str(self._state).rstrip("\n")
+        return str(self._tell(self.to_move)).rstrip("\n")
+
+    def _tell(self, seat: int) -> str:
+        state = self._state
+        return str(
+            state.information_state_string(seat) if self._by_history else state.observation_string(seat)
+        )
 
     def _settle(self, rng: KeyedRandom) -> None:
         """Draws the chance events before the next decision."""

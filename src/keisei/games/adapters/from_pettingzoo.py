@@ -14,12 +14,13 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
-from keisei.errors import ConfigError, GameError, UnknownGameError
+from keisei.errors import ConfigError, GameError, UnknownGameError, in_one_line
 from keisei.games.adapters.copies import Dice, copy_env, throw
+from keisei.games.adapters.pettingzoo_texts import action_text, drawing
 from keisei.games.adapters.spaces import need
 from keisei.games.batched import BatchFactory, SingleGameBatch
 from keisei.games.contract import Array, ObservationSpec
@@ -28,6 +29,8 @@ from keisei.games.randomness import KeyedRandom
 from keisei.games.single import Outcome, SingleGame
 
 INSTALL = "pip install pettingzoo pygame rlcard"
+_DISTRIBUTIONS = {"Box2D": "box2d", "pyspiel": "open_spiel"}
+"""The packages that are installed under another name than they are imported."""
 _TRIAL_PLIES = 4
 _ZERO_SUM = frozenset({"chess-v6", "connect_four-v3", "go-v5", "leduc_holdem-v4", "rps-v2", "tictactoe-v3"})
 
@@ -94,6 +97,12 @@ class PettingZooGame(SingleGame):
         seen = self._env.observe(self._agents[seat])
         plain = seen["observation"] if isinstance(seen, dict) else seen
         return np.asarray(plain, self.observation.dtype)
+
+    def move_name(self, action: int) -> str:
+        return action_text(self._env, self.to_move, action)
+
+    def __str__(self) -> str:
+        return drawing(self._env, self.to_move, self.observe(self.to_move))
 
     def outcome(self) -> Outcome | None:
         env = self._env
@@ -211,14 +220,39 @@ def _make(env: str | Callable[..., Any], identity: str, options: dict[str, Any])
         return env(**options)
     pettingzoo = need("pettingzoo", INSTALL)
     try:
-        return pettingzoo.make("aec", identity, **options)
-    except ImportError as error:
-        cause = error.__cause__ or error
-        raise GameError(f"{identity} cannot be imported: {cause}; {INSTALL}") from error
+        made = pettingzoo.make("aec", identity, **options)
+        if "ansi" in made.metadata.get("render_modes", ()) and "render_mode" not in options:
+            made = pettingzoo.make("aec", identity, render_mode="ansi", **options)
+        return made
+    except (ImportError, _failed_to_import()) as error:
+        raise GameError(_how_to_install(identity, error)) from error
     except TypeError as error:
         raise ConfigError(
             f"{identity} refuses the options {options}: {error}; {_known(pettingzoo, identity)}"
         ) from error
+
+
+def _failed_to_import() -> type[Exception]:
+    """Gives PettingZoo's own error for a package that is missing, which is no ImportError."""
+    from pettingzoo.env_registry.exceptions import FailedToImport
+
+    return cast("type[Exception]", FailedToImport)
+
+
+def _how_to_install(identity: str, error: Exception) -> str:
+    """Names the package that an environment misses, and the extra of PettingZoo that has all of its kind."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    extra = f"pip install 'pettingzoo[{identity.partition('/')[0]}]'"
+    module = (getattr(cause, "name", None) or "").partition(".")[0]
+    if not isinstance(cause, ModuleNotFoundError) or not module:
+        return f"{identity} cannot be imported: {in_one_line(cause)}; {extra} installs what it needs"
+    package = _DISTRIBUTIONS.get(module, module)
+    return (
+        f"{identity} needs the package {package!r}, which is not installed; pip install {package}, or all that "
+        f"such games need: {extra}"
+    )
 
 
 def _known(pettingzoo: Any, identity: str) -> str:

@@ -8,10 +8,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from keisei.errors import NotationError
 from keisei.games.check.subject import BATCH, PATIENCE, Subject, View, need, need_array
 from keisei.games.contract import Game, GameSpec, IntArray
 from keisei.games.heuristic import HasHeuristic
 from keisei.games.lookahead import LooksAhead
+from keisei.games.naming import ReadsMoves
 
 
 def check_spec(game: Game) -> None:
@@ -63,6 +65,27 @@ def check_offers(subject: Subject) -> None:
     _check_offer(game, LooksAhead, "looks_ahead", spec.looks_ahead)
     _check_offer(game, HasHeuristic, "heuristic", spec.heuristic)
     _check_players(game)
+    _check_typed_moves(subject.make())
+
+
+def _check_typed_moves(game: Game) -> None:
+    """A batch that reads moves knows each of the ways in which it writes one, and takes it for this move alone."""
+    if not isinstance(game, ReadsMoves):
+        return
+    for _ in range(PATIENCE):
+        index = int(game.rows().game[0])
+        for action in np.flatnonzero(game.legal()[0]).tolist():
+            for text in game.move_examples(action, index):
+                rule = f"move_examples writes action {action} as {text!r}, so read_move must give it alone"
+                need(_read(game, text, index) == [action], rule)
+        game.step(game.random_actions())
+
+
+def _read(game: ReadsMoves, text: str, index: int) -> list[int]:
+    try:
+        return [*game.read_move(text, index)]
+    except NotationError:
+        return []
 
 
 def _check_mirror(spec: GameSpec) -> None:

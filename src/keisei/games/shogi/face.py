@@ -41,7 +41,7 @@ def _choice(action: int, move: Move, board: Board) -> Choice:
         return Choice(action, move.usi(), (_hand(board.turn, move.drop), target))
     assert move.from_square is not None
     label = "Promote" if move.promotion else "Do not promote"
-    return Choice(action, move.usi(), (SQUARE_NAMES[move.from_square], target), label)
+    return Choice(action, move.usi(), (SQUARE_NAMES[move.from_square], target), label, move.promotion)
 
 
 def _hand(color: Color, kind: PieceType) -> str:
@@ -59,8 +59,8 @@ def _places(board: Board, view: Color) -> Iterator[str]:
             SQUARE_NAMES[square], _label(square, codes[square]), (x + 1, y + 1, CELL - 2, CELL - 2), at
         )
     for color in Color:
-        for row, (kind, count, x, y) in enumerate(stand_spots(board.setup, color)):
-            column, line = (9.5, 8 - row) if color is view else (-1.5, row)
+        for number, (kind, count, x, y) in enumerate(stand_spots(board.setup, color)):
+            column, line = (number, 9.5) if color is view else (8 - number, -1.5)
             label = f"{count} {kind.name.lower()} in the hand of {color.name.lower()}"
             yield place(_hand(color, kind), label, (x - 20, y - 22, 40, 44), (column, line))
 

@@ -16,6 +16,8 @@ from keisei.games.shogi import lookahead, meaning
 from keisei.games.shogi.board import Board
 from keisei.games.shogi.face import ShogiFace
 from keisei.games.shogi.match_records import ShogiRecords
+from keisei.games.shogi.moves import Color
+from keisei.games.shogi.picture import board_text_from
 from keisei.games.shogi.sfen import STARTING_SFEN, native_position, parse_sfen
 from keisei.native import core
 
@@ -98,13 +100,36 @@ class ShogiGame(NativeBatch):
 
     def move_name(self, action: int, game: int = 0) -> str:
         """Gives a move as USI writes it."""
-        return Board.from_packed(self.pack()[game].tobytes()).move_from_action(action).usi()
+        return self._board(game).move_from_action(action).usi()
+
+    def read_move(self, text: str, game: int = 0) -> list[int]:
+        """Reads a move as people type it. See ``keisei.games.shogi.typed_moves``."""
+        from keisei.games.shogi.typed_moves import read_typed_move
+
+        board = self._board(game)
+        return [board.action(move) for move in read_typed_move(board, text)]
+
+    def move_examples(self, action: int, game: int = 0) -> list[str]:
+        from keisei.games.shogi.typed_moves import written_moves
+
+        board = self._board(game)
+        return written_moves(board, board.move_from_action(action))
+
+    def text_from(self, seat: int, game: int = 0) -> str:
+        """Draws the board of a game with a side at the bottom."""
+        return board_text_from(self._board(game).setup, Color(seat))
+
+    def last_text_from(self, seat: int, game: int = 0) -> str:
+        return board_text_from(Board.from_packed(self._last.of(game)).setup, Color(seat))
 
     def observation_meaning(self) -> list[str]:
         return meaning.plane_meaning()
 
     def action_meaning(self) -> list[str]:
         return meaning.action_meaning()
+
+    def _board(self, game: int) -> Board:
+        return Board.from_packed(self.pack()[game].tobytes())
 
     def _packed_rows(self, selected: IntArray | None) -> ByteArray:
         packed = self.pack()
@@ -120,9 +145,8 @@ class ShogiGame(NativeBatch):
         return str(Board.from_packed(packed))
 
     def _refuse(self, row: int, action: int) -> NoReturn:
-        board = Board.from_packed(self.pack()[row].tobytes())
         raise IllegalActionError(
-            f"action {action} in row {row} is not legal in {board.sfen()!r}; take one that legal() marks"
+            f"action {action} in row {row} is not legal in {self._board(row).sfen()!r}; take one that legal() marks"
         )
 
 

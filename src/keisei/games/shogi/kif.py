@@ -48,10 +48,10 @@ _KIF_KEYS = {csa: kif for kif, csa in _HEADER_KEYS.items()}
 
 _PLAYERS = {"先手": BLACK, "下手": BLACK, "後手": WHITE, "上手": WHITE}
 
-_LONG_NAMES = {PieceType.PRO_LANCE: "成香", PieceType.PRO_KNIGHT: "成桂", PieceType.PRO_SILVER: "成銀"}
-_TYPE_OF_KANJI = (
+LONG_NAMES = {PieceType.PRO_LANCE: "成香", PieceType.PRO_KNIGHT: "成桂", PieceType.PRO_SILVER: "成銀"}
+TYPE_OF_KANJI = (
     {sign: kind for kind, sign in KANJI.items()}
-    | {name: kind for kind, name in _LONG_NAMES.items()}
+    | {name: kind for kind, name in LONG_NAMES.items()}
     | {"王": PieceType.KING, "竜": PieceType.DRAGON}
 )
 
@@ -69,7 +69,7 @@ _WORD_OF_ENDING = {termination: word for word, termination in _ENDINGS.items()}
 _WIN_BY_RULE, _LOSS_BY_RULE = "反則勝ち", "反則負け"
 
 _ASCII_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
-_SIGNS = "|".join(sorted(_TYPE_OF_KANJI, key=len, reverse=True))
+_SIGNS = "|".join(sorted(TYPE_OF_KANJI, key=len, reverse=True))
 _MOVE_LINE = re.compile(r"\s*([0-9]{1,5})\s+(\S.*)")
 _MOVE = re.compile(
     rf"(?:同|([1-9])([1-9一二三四五六七八九]))\s*({_SIGNS})(不成|成|打)?\s*(?:\(([0-9])([0-9])\))?(.*)"
@@ -219,7 +219,7 @@ def _parse_row(line: str) -> list[int]:
     end = line.rfind("|")
     cells, position = [], 1
     while match := _CELL.match(line, position, max(end, 1)):
-        code = 0 if match[2] == "・" else _TYPE_OF_KANJI[match[2]] + (16 if match[1] else 0)
+        code = 0 if match[2] == "・" else TYPE_OF_KANJI[match[2]] + (16 if match[1] else 0)
         cells.append(code)
         position = match.end()
     if len(cells) != 9 or line[position:end].strip():
@@ -237,7 +237,7 @@ def _parse_hand(text: str) -> bytes:
             raise InvalidPositionError(
                 f"a hand is written like '飛　角二　歩十'; got {text[position : position + 60]!r}"
             )
-        slot = _TYPE_OF_KANJI[match[1]] - 1
+        slot = TYPE_OF_KANJI[match[1]] - 1
         if counts[slot]:
             raise InvalidPositionError(f"the hand names {match[1]} twice")
         counts[slot] = count
@@ -281,7 +281,7 @@ def _parse_move(text: str, board: Board) -> tuple[Move, int | None]:
         raise InvalidMoveError(f"{text[:60]!r} is no KIF move; it is written like '７六歩(77)' or '５五歩打'")
     file, rank, sign, suffix, from_file, from_rank, rest = match.groups()
     target = _target(text, file, rank, board)
-    kind, origin = _TYPE_OF_KANJI[sign], (from_file or "") + (from_rank or "")
+    kind, origin = TYPE_OF_KANJI[sign], (from_file or "") + (from_rank or "")
     if suffix == "打" or origin == "00":
         if not PieceType.PAWN <= kind <= PieceType.GOLD or origin not in ("", "00"):
             raise InvalidMoveError(f"{text[:60]!r} is no drop; one is written like '５五歩打'")
@@ -377,7 +377,7 @@ def kif_move(board: Board, move: Move) -> str:
     piece = board.piece_at(move.from_square)
     if piece is None:
         raise IllegalMoveError(f"{move} starts from an empty square")
-    name = _LONG_NAMES.get(piece.type, KANJI[piece.type])
+    name = LONG_NAMES.get(piece.type, KANJI[piece.type])
     origin = f"({square_file(move.from_square)}{square_rank(move.from_square)})"
     return f"{target}{name}{'成' if move.promotion else ''}{origin}"
 

@@ -105,4 +105,6 @@ def _sfen_lines(data: bytes) -> list[GameRecord]:
 
 
 def _winner(scores: tuple[float, ...]) -> Color | None:
-    return None if scores[0] == scores[1] else Color(0 if scores[0] > scores[1] else 1)
+    if not scores or scores[0] == scores[1]:
+        return None
+    return Color(0 if scores[0] > scores[1] else 1)

@@ -47,23 +47,24 @@ def hand_text(setup: Setup, color: Color) -> str:
     return "　".join(items) or "なし"
 
 
-def diagram(setup: Setup) -> list[str]:
-    """Draws the board with a frame and coordinates; ``v`` marks white's pieces."""
+def diagram(setup: Setup, view: Color = BLACK) -> list[str]:
+    """Draws the board with a frame and coordinates; ``v`` marks the pieces of the side at the top, which is white's
+    unless white looks at it."""
     frame = "+" + "---" * 9 + "+"
-    rows = [f"|{_row(setup.board, rank)}|{KANJI_DIGITS[rank]}" for rank in range(1, 10)]
-    files = " " + "".join(" " + WIDE_DIGITS[file] for file in range(9, 0, -1))
-    return [files, frame, *rows, frame]
+    files, ranks = (range(9, 0, -1), range(1, 10)) if view is BLACK else (range(1, 10), range(9, 0, -1))
+    rows = (
+        "".join(_cell(setup.board[square_at(file, rank)], view) for file in files) + f"|{KANJI_DIGITS[rank]}"
+        for rank in ranks
+    )
+    head = " " + "".join(" " + WIDE_DIGITS[file] for file in files)
+    return [head, frame, *(f"|{row}" for row in rows), frame]
 
 
-def _row(board: bytes, rank: int) -> str:
-    return "".join(_cell(board[square_at(file, rank)]) for file in range(9, 0, -1))
-
-
-def _cell(code: int) -> str:
+def _cell(code: int, view: Color) -> str:
     if not code:
         return " ・"
     piece = Piece.from_native(code)
-    return ("v" if piece.color is WHITE else " ") + KANJI[piece.type]
+    return (" " if piece.color is view else "v") + KANJI[piece.type]
 
 
 def board_text(setup: Setup) -> str:
@@ -72,14 +73,26 @@ def board_text(setup: Setup) -> str:
     return "\n".join([hands[WHITE], *diagram(setup), hands[BLACK], f"{_SIDE[setup.turn]}番"])
 
 
+def board_text_from(setup: Setup, view: Color) -> str:
+    """Draws the whole position for one who plays it: their own side is below, ``v`` marks the pieces that point down
+    at them, and ranks have their letters too, since moves are written with these."""
+    hands = {color: f"{_SIDE[color]}の持駒：{hand_text(setup, color)}" for color in Color}
+    files, frame, *rows, _ = diagram(setup, view)
+    ranks = range(1, 10) if view is BLACK else range(9, 0, -1)
+    lettered = [f"{row} {'abcdefghi'[rank - 1]}" for row, rank in zip(rows, ranks, strict=True)]
+    below, above = view.name.capitalize(), view.opponent.name.capitalize()
+    sides = f"{below} is below, v marks {above}; {setup.turn.name.capitalize()} ({_SIDE[setup.turn]}) to move"
+    return "\n".join([hands[view.opponent], files, frame, *lettered, frame, hands[view], sides])
+
+
 # The SVG. Lengths are in pixels; the drawing scales.
 CELL = 44
-_STAND = 64  # width of the hand on either side
-_MARGIN = 30  # around the board, for coordinates
+_STAND = 56  # height of the hand above and below
 _BOARD = 9 * CELL
-_LEFT = _STAND + _MARGIN
+_LEFT, _RIGHT = 6, 24  # beside the board; the right side has coordinates
+_TOP = _STAND + 30
 _DIGIT_WIDTH = 0.5  # of its height
-_WIDTH, _HEIGHT = 2 * _LEFT + _BOARD, 2 * _MARGIN + _BOARD
+_WIDTH, _HEIGHT = _LEFT + _BOARD + _RIGHT, 2 * _TOP + _BOARD
 
 STYLE = """\
 .wood{fill:#eac27c}.frame{fill:none;stroke:#3c2a14;stroke-width:2}.line{stroke:#3c2a14;stroke-width:.8}
@@ -97,12 +110,13 @@ def board_svg(
     places: Iterable[str] = (),
     styled: bool = True,
 ) -> str:
-    """Draws the position as a complete SVG: wooden board, rotated pieces, hands, and the last move marked.
+    """Draws the position as a complete SVG: wooden board, rotated pieces, hands, and the last move marked. Hands are
+    above and below, which leaves the squares large enough for a finger on a phone.
 
     ``view`` is the side at the bottom. ``places`` are further parts, drawn over the board in its coordinates. Without
     ``styled``, the page has to bring ``STYLE``.
     """
-    turned = [f'<g transform="rotate(180 {_WIDTH / 2:g} {_HEIGHT / 2:g})">'] if view is WHITE else []
+    turned = [f'<g transform="rotate(180 {_LEFT + _BOARD / 2:g} {_HEIGHT / 2:g})">'] if view is WHITE else []
     role = "img" if styled else "group"  # a group has places that can be chosen
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
@@ -112,7 +126,7 @@ def board_svg(
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="#f7f1e3"/>',
         *_coordinates(view),
         *turned,
-        f'<rect class="wood" x="{_LEFT}" y="{_MARGIN}" width="{_BOARD}" height="{_BOARD}"/>',
+        f'<rect class="wood" x="{_LEFT}" y="{_TOP}" width="{_BOARD}" height="{_BOARD}"/>',
         *_last_move(last_move),
         *_grid(),
         *_pieces(setup),
@@ -165,7 +179,7 @@ def sign_of(piece: Piece) -> str:
 
 def square_corner(square: int) -> tuple[int, int]:
     """Gives the top left corner of a square."""
-    return _LEFT + (9 - square_file(square)) * CELL, _MARGIN + (square_rank(square) - 1) * CELL
+    return _LEFT + (9 - square_file(square)) * CELL, _TOP + (square_rank(square) - 1) * CELL
 
 
 def _last_move(move: Move | None) -> Iterator[str]:
@@ -179,19 +193,19 @@ def _last_move(move: Move | None) -> Iterator[str]:
 
 def _grid() -> Iterator[str]:
     for step in range(1, 9):
-        x, y = _LEFT + step * CELL, _MARGIN + step * CELL
-        yield f'<path class="line" d="M{x} {_MARGIN}v{_BOARD}M{_LEFT} {y}h{_BOARD}"/>'
+        x, y = _LEFT + step * CELL, _TOP + step * CELL
+        yield f'<path class="line" d="M{x} {_TOP}v{_BOARD}M{_LEFT} {y}h{_BOARD}"/>'
     for file, rank in ((3, 3), (3, 6), (6, 3), (6, 6)):
-        yield f'<circle cx="{_LEFT + file * CELL}" cy="{_MARGIN + rank * CELL}" r="3" fill="#3c2a14"/>'
-    yield f'<rect class="frame" x="{_LEFT}" y="{_MARGIN}" width="{_BOARD}" height="{_BOARD}"/>'
+        yield f'<circle cx="{_LEFT + file * CELL}" cy="{_TOP + rank * CELL}" r="3" fill="#3c2a14"/>'
+    yield f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{_BOARD}" height="{_BOARD}"/>'
 
 
 def _coordinates(view: Color) -> Iterator[str]:
     for step in range(9):
         middle = step * CELL + CELL // 2
         file, rank = (9 - step, step + 1) if view is BLACK else (step + 1, 9 - step)
-        yield _written(str(file), "at", 13, _LEFT + middle, _MARGIN - 13)
-        yield _written(KANJI_DIGITS[rank], "at", 13, _LEFT + _BOARD + 14, _MARGIN + middle)
+        yield _written(str(file), "at", 13, _LEFT + middle, _TOP - 13)
+        yield _written(KANJI_DIGITS[rank], "at", 13, _LEFT + _BOARD + 14, _TOP + middle)
 
 
 def _pieces(setup: Setup) -> Iterator[str]:
@@ -212,21 +226,21 @@ def _piece(piece: Piece, x: int, y: int) -> str:
 
 
 def _stand(setup: Setup, color: Color) -> Iterator[str]:
-    """Draws a hand: black's on the right, from the bottom up; white's on the left, from the top down."""
-    x = _WIDTH - _STAND + 2 if color is BLACK else 6
-    yield f'<rect class="stand" x="{x}" y="{_MARGIN}" width="{_STAND - 8}" height="{_BOARD}" rx="4"/>'
+    """Draws a hand: black's below, from the left; white's above, from the right."""
+    top = _HEIGHT - _STAND + 2 if color is BLACK else 4
+    yield f'<rect class="stand" x="{_LEFT}" y="{top}" width="{_BOARD}" height="{_STAND - 6}" rx="4"/>'
     style = "turn" if setup.turn is color else "off"
-    y = _MARGIN - 12 if color is WHITE else _MARGIN + _BOARD + 14
-    yield f'<circle class="{style}" cx="{x + 28}" cy="{y}" r="5"/>'
-    for kind, count, middle, y in stand_spots(setup, color):
-        yield _piece(Piece(color, kind), middle, y)
+    x = _LEFT + _BOARD - 16 if color is BLACK else _LEFT + 16
+    yield f'<circle class="{style}" cx="{x}" cy="{top + (_STAND - 6) // 2}" r="5"/>'
+    for kind, count, x, middle in stand_spots(setup, color):
+        yield _piece(Piece(color, kind), x, middle)
         if count > 1:
-            yield _written(str(count), "count", 14, middle + 25, y)
+            yield _written(str(count), "count", 14, x + 25, middle)
 
 
 def stand_spots(setup: Setup, color: Color) -> Iterator[tuple[PieceType, int, int, int]]:
     """Gives the pieces of a hand, their numbers, and where they are drawn (x and y of the middle)."""
-    x = _WIDTH - _STAND + 23 if color is BLACK else 27
+    y = _HEIGHT - _STAND // 2 - 1 if color is BLACK else 1 + _STAND // 2
     for index, (kind, count) in enumerate(setup.hand(color).items()):
-        offset = 28 + index * 50
-        yield kind, count, x, _MARGIN + offset if color is WHITE else _MARGIN + _BOARD - offset
+        x = _LEFT + 26 + index * 50 if color is BLACK else _LEFT + _BOARD - 36 - index * 50
+        yield kind, count, x, y

@@ -19,9 +19,11 @@ from keisei.games.contract import (
     ObservationSpec,
 )
 from keisei.games.options import MAX_GAME, whole_number
+from keisei.games.pictures import Symbol
 from keisei.games.worlds.agents import Agent
 from keisei.games.worlds.conflicts import resolve
 from keisei.games.worlds.entities import Entity
+from keisei.games.worlds.face import WorldFace
 from keisei.games.worlds.picture import world_colours, world_svg, world_text
 from keisei.games.worlds.world import MOST_CELLS, Places, World
 
@@ -231,9 +233,24 @@ class Environment(ArrayBatch):
     def text(self, game: int = 0) -> str:
         return world_text(self.world, game)
 
+    def move_name(self, action: int, game: int = 0) -> str:
+        return self.agents[0].action_spec.names[action]
+
+    def symbols(self) -> dict[str, Symbol]:
+        """Gives the letters of ``text``. Where kinds share one, it is that of the first."""
+        return {kind.letter: Symbol(kind.kind, kind.colour) for kind in reversed(self.world.kinds)}
+
+    def standing(self, seat: int, game: int = 0) -> tuple[int, int]:
+        _, row, column = self.world.coordinates(self.world.agents[game, seat])
+        return int(row), int(column)
+
     def colours(self, game: int = 0) -> ByteArray:
         """[height, width, 3]: a picture of a world with one pixel for each cell."""
         return world_colours(self.world, game)
+
+    def row_face(self) -> WorldFace:
+        """Gives the face of packed rows, which are what agents see."""
+        return WorldFace(self.world, self.agents)
 
     def svg(self, game: int = 0) -> str:
         return world_svg(self.world, game)

@@ -87,7 +87,10 @@ class MatrixGame(ArrayBatch):
         memory = int(self._memory[game, 0])
         if memory == _FIRST_ROUND:
             return f"{self.name}: the first round"
-        return f"{self.name}: seat 0 chose {self.actions[memory // 2]}, seat 1 {self.actions[memory % 2]}"
+        return f"{self.name}: seat 1 chose {self.actions[memory // 2]}, seat 2 {self.actions[memory % 2]}"
+
+    def move_name(self, action: int, game: int = 0) -> str:
+        return self.actions[action]
 
     def check_state(self) -> None:
         super().check_state()

@@ -15,8 +15,7 @@ import numpy as np
 
 from keisei.errors import ConfigError
 from keisei.games.contract import Array, BoolArray, ByteArray
-from keisei.games.worlds.picture import topmost
-from keisei.games.worlds.world import MOST_KINDS, Places, World
+from keisei.games.worlds.world import MOST_KINDS, Places, World, topmost
 
 __all__ = ["AsciiObservationSpec", "OneHotObservationSpec", "RGBObservationSpec", "WorldObservation"]
 

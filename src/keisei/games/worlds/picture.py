@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
 from keisei.games.contract import ByteArray
-from keisei.games.worlds.entities import Entity
-from keisei.games.worlds.world import EMPTY, World
+from keisei.games.worlds.colours import agent_colour, hexadecimal, plain_looks
+from keisei.games.worlds.entities import Colour, Entity
+from keisei.games.worlds.world import EMPTY, World, topmost
 
-__all__ = ["topmost", "world_colours", "world_svg", "world_text"]
+__all__ = ["Shot", "shot_of", "world_colours", "world_svg", "world_text"]
 
 _CELL, _MARGIN = 20, 10
 _STYLE = """<style>
 .page { fill: #ffffff } .letter { font: 12px monospace; text-anchor: middle; fill: #ffffff }
 @media (prefers-color-scheme: dark) { .page { fill: #16181d } }
 </style>"""
-
-
-def topmost(cells: ByteArray) -> ByteArray:
-    """[…]: the kind in the highest layer that is not empty, from cells […, layers]."""
-    top = cells[..., 0]
-    for layer in range(1, cells.shape[-1]):
-        top = np.where(cells[..., layer] != EMPTY, cells[..., layer], top)
-    return top
 
 
 def world_text(world: World, game: int = 0) -> str:
@@ -38,6 +32,34 @@ def world_colours(world: World, game: int = 0) -> ByteArray:
     """[height, width, 3]: the colours of what is on top."""
     colours = np.array([kind.colour for kind in world.kinds], np.uint8)
     return colours[topmost(world.cells[game])]
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A world at one moment, as an animation draws it."""
+
+    ground: ByteArray
+    """[height, width, 3]: the colours of what is on top, agents apart."""
+    agents: Sequence[tuple[int, int]]
+    """Row and column of each agent."""
+    turn: int
+    returns: Sequence[float]
+    """What each agent has earned until then."""
+
+
+def shot_of(world: World, turn: int, returns: Sequence[float], game: int = 0) -> Shot:
+    cells = world.cells[game]
+    looks = plain_looks(world.kinds)
+    plain = [number for number, kind in enumerate(world.kinds) if kind.is_agent and kind.colour in looks]
+    colours = np.array([kind.colour for kind in world.kinds], np.uint8)
+    ground = colours[topmost(np.where(np.isin(cells, plain), EMPTY, cells))]
+    return Shot(ground, _agent_cells(world, game), turn, tuple(returns))
+
+
+def _agent_cells(world: World, game: int) -> list[tuple[int, int]]:
+    """Gives row and column of each agent."""
+    rows, columns = np.divmod(world.agents[game] - game * world.size, world.span)
+    return list(zip((rows - world.margin).tolist(), (columns - world.margin).tolist(), strict=True))
 
 
 def world_svg(world: World, game: int = 0) -> str:
@@ -56,23 +78,27 @@ def world_svg(world: World, game: int = 0) -> str:
 
 
 def _cells(world: World, game: int) -> Iterator[str]:
-    """Draws the ground as one rectangle, and everything on it cell by cell."""
+    """Draws the ground as one rectangle, and everything on it cell by cell. Each agent has a colour of its own."""
+    seats = {cell: seat for seat, cell in enumerate(_agent_cells(world, game))}
+    looks = plain_looks(world.kinds)
     yield _rectangle(world.kinds[EMPTY], 0, 0, world.height, world.width)
     for (row, column), number in np.ndenumerate(topmost(world.cells[game])):
         kind = world.kinds[number]
         if number == EMPTY:
             continue
-        yield _rectangle(kind, row, column)
+        is_plain = kind.is_agent and kind.colour in looks and (row, column) in seats
+        yield _rectangle(kind, row, column, colour=agent_colour(seats[row, column]) if is_plain else None)
         if _is_named(kind):
             x, y = _MARGIN + _CELL * (column + 0.5), _MARGIN + _CELL * (row + 0.7)
             yield f'<text class="letter" x="{x:g}" y="{y:g}">{escape(kind.letter)}</text>'
 
 
-def _rectangle(kind: Entity, row: int, column: int, height: int = 1, width: int = 1) -> str:
+def _rectangle(
+    kind: Entity, row: int, column: int, height: int = 1, width: int = 1, colour: Colour | None = None
+) -> str:
     x, y = _MARGIN + _CELL * column, _MARGIN + _CELL * row
-    colour = "#{:02x}{:02x}{:02x}".format(*kind.colour)
     size = f'width="{_CELL * width}" height="{_CELL * height}"'
-    return f'<rect class="{kind.kind}" x="{x}" y="{y}" {size} fill="{colour}"/>'
+    return f'<rect class="{kind.kind}" x="{x}" y="{y}" {size} fill="{hexadecimal(colour or kind.colour)}"/>'
 
 
 def _is_named(kind: Entity) -> bool:

@@ -19,7 +19,7 @@ from keisei.games.contract import BoolArray, ByteArray, FloatArray
 from keisei.games.randomness import BatchRandom, as_uniform
 from keisei.games.worlds.entities import Entity, Kind
 
-__all__ = ["EMPTY", "MOST_KINDS", "WALL", "Places", "World"]
+__all__ = ["EMPTY", "MOST_KINDS", "WALL", "Places", "World", "topmost"]
 
 Places: TypeAlias = NDArray[np.int64]
 EMPTY, WALL = 0, 1
@@ -278,6 +278,14 @@ class World:
             raise SavedStateError("saved state of a world has an agent that is not in its place")
         if self.resting.size and (self.resting.min(axis=1) != 0).any():
             raise SavedStateError("saved state of a world has no agent that is awake")
+
+
+def topmost(cells: ByteArray) -> ByteArray:
+    """[…]: the kind in the highest layer that is not empty, from cells […, layers]."""
+    top = cells[..., 0]
+    for layer in range(1, cells.shape[-1]):
+        top = np.where(cells[..., layer] != EMPTY, cells[..., layer], top)
+    return top
 
 
 def _gaps(uniform: NDArray[np.float64], probability: float, cells: int) -> Places:

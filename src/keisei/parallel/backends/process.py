@@ -11,7 +11,7 @@ from typing import Any
 
 from keisei.games.contract import Array
 from keisei.machine.cores import usable_cores
-from keisei.machine.new_processes import main_left_out, own_fork_server
+from keisei.machine.new_processes import deaf_to_terminal, main_left_out, own_fork_server
 from keisei.machine.processes import is_stopped
 from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.arena import Arena
@@ -117,6 +117,7 @@ class ProcessBackend:
             daemon=True,
         )
         with (
+            deaf_to_terminal(),
             nullcontext() if _names_main(plan) else main_left_out(),
             own_fork_server(PRELOAD) if self._forks else nullcontext(),
         ):

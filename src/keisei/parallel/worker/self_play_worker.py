@@ -77,6 +77,7 @@ class SelfPlayWorker:
     def _build_network(self) -> ActorCritic | None:
         """Builds the network and the members of the league. It also tries the game and the opponents, so that a worker
         reports ready only if it can make them all."""
+        self.plan.env.check_source()
         spec = self.plan.env.make(batch=1, seed=0).spec
         network = None
         if self.plan.model is not None and not self.plan.central:

@@ -35,4 +35,5 @@ def need_heuristic(spec: GameSpec) -> None:
 
 
 def _refusal(spec: GameSpec) -> str:
-    return f"{spec.name} has no heuristic of its own (HasHeuristic); take 'greedy' or 'random' instead"
+    others = "'random'" if spec.simultaneous else "'greedy' or 'random'"  # greedy plays games in turns
+    return f"{spec.name} has no heuristic of its own (HasHeuristic); take {others} instead"

@@ -28,6 +28,7 @@ from keisei.training.league.opponents import TENSORS, OpponentManager
 from keisei.training.league.roster import Member, Roster
 from keisei.training.league.settings import LeagueSettings, MemberSettings
 from keisei.training.players import RUNS, load_network
+from keisei.training.trust import demand_trust, trust_settings
 
 __all__ = ["Assembly", "assemble"]
 
@@ -83,6 +84,8 @@ def assemble(
     assert document is None or isinstance(document, Mapping)
     loading = _Loading(settings, spec, checkpoint, run)
     if document is not None:
+        if run is not None:
+            demand_trust(run, document, f"the league in the checkpoint of {run.path}")
         loading.restore(document)
     else:
         loading.skip_used_numbers()
@@ -118,13 +121,13 @@ class _Loading:
     def __post_init__(self) -> None:
         self.roster = Roster(self.settings.window, self.settings.milestones)
         self.store = None if self.run is None else SnapshotStore(self.run.league)
-        self._root: Path = RUNS if self.run is None else self.run.path.parent
+        self._root: Path = RUNS if self.run is None else self.run.root
 
     def restore(self, document: Mapping[str, Any]) -> None:
         """Restores the members of a checkpoint."""
         try:
             members = [Member.of(entry) for entry in document["members"]]
-            self.roster.next_number, self.roster.taken = int(document["next_number"]), int(document["taken"])
+            self.roster.continue_at(int(document["next_number"]), int(document["taken"]))
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"the checkpoint does not hold the league: {error!r}") from error
         drawn = self.roster.drawn_after(self.roster.taken)
@@ -176,6 +179,8 @@ class _Loading:
             found = load_network(given.policy, self.spec, self._root)
         except KeiseiError as error:  # a run that is resumed with this member is refused, and has not failed
             raise ConfigError(f"league.members: {given.policy}: {error}") from error
+        if self.run is not None:
+            trust_settings(self.run, found.model)  # it was trusted in its own run
         member = self.roster.add("run", as_policy(given, found), model=found.model)
         self.weights[member.number] = found.network.state_dict()
         return member

@@ -34,7 +34,10 @@ class TableDraw:
 
     @classmethod
     def of(cls, number: Any, when: Iterable[Any], member: Any) -> TableDraw:
-        return cls(int(number), tuple(map(int, when)), int(member))
+        drawn = cls(int(number), tuple(map(int, when)), int(member))
+        if not all(0 <= count < 1 << 53 for count in (drawn.number, *drawn.when)):
+            raise ValueError(f"{drawn} is no draw of a table")
+        return drawn
 
 
 def draw(

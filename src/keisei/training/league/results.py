@@ -95,6 +95,9 @@ class Results:
         outcomes = {sign: outcome for outcome, sign in _SIGNS.items()}
         # Earlier versions had one outcome in each game.
         per_game = int(document.get("per_game", 1))
+        counts = (*document["total"], *document["era"])
+        if not 1 <= per_game < 1 << 16 or any(type(n) is not int or not 0 <= n < 1 << 53 for n in counts):
+            raise ValueError(f"{counts} are not counts of games")
         results = cls(Tally(*document["total"]), Tally(*document["era"]), per_game)
         results._remember(outcomes[sign] for sign in document["recent"])
         results.was_beaten = bool(document["was_beaten"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from keisei.policies.model_config import ModelConfig
-from keisei.policies.seating import FIRST_MEMBER, PolicyConfig
+from keisei.policies.seating import FIRST_MEMBER, LAST_MEMBER, PolicyConfig
 from keisei.runs.json_values import Json
 from keisei.training.league.results import NO_GAMES, Results
 
@@ -59,14 +59,33 @@ class Member:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Member:
+        """Makes a member of what ``document`` gave. Raises ``ValueError`` if it is none."""
         plain = dict(document)
         model = plain.pop("model")
-        return cls(
+        member = cls(
             player=PolicyConfig.model_validate(plain.pop("player")),
             model=None if model is None else ModelConfig.model_validate(model),
             results=Results.of(plain.pop("results")),
             **plain,
         )
+        member.check()
+        return member
+
+    def check(self) -> None:
+        """Checks what a checkpoint says of a member. Its number stands in every record of a game."""
+        counts = (self.number, self.update, self.ordinal)
+        if any(type(count) is not int or not 0 <= count < 1 << 53 for count in counts):
+            raise ValueError(f"{counts} are not the numbers of a member")
+        if not FIRST_MEMBER <= self.number <= LAST_MEMBER:
+            raise ValueError(
+                f"a member has a number in {FIRST_MEMBER} … {LAST_MEMBER}, and not {self.number}"
+            )
+        if self.kind not in get_args(Kind) or (self.model is None) != (self.kind == "player"):
+            raise ValueError(
+                f"member {self.number} is of the kind {self.kind!r:.40}, which does not fit its network"
+            )
+        if not isinstance(self.in_pool, bool) or not isinstance(self.is_stored, bool):
+            raise ValueError(f"member {self.number} is neither drawn nor left out")
 
 
 class Roster:
@@ -79,6 +98,12 @@ class Roster:
         self.taken = 0
         """Snapshots that were ever taken."""
         self._per_game = 1
+
+    def continue_at(self, next_number: int, taken: int) -> None:
+        """Continues the counts of a checkpoint. Raises ``ValueError`` if they are none."""
+        if not FIRST_MEMBER <= next_number <= LAST_MEMBER + 1 or not 0 <= taken < 1 << 53:
+            raise ValueError(f"{next_number} and {taken} are not counts of a league")
+        self.next_number, self.taken = next_number, taken
 
     def count_comparisons(self, per_game: int) -> None:
         """Says how many comparisons a game has. Results that were counted in another way are dropped: scores of both

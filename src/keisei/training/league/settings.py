@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from keisei.config import Settings
+from keisei.ranges import Count, Temperature
 
 __all__ = ["SNAPSHOTS", "CurriculumPhase", "LeagueSettings", "MemberSettings", "Sampling", "Weighting"]
 
@@ -22,12 +23,12 @@ class MemberSettings(Settings):
     text_is: ClassVar = "policy"
 
     policy: str
-    """random, greedy, heuristic, search:DEPTH, or a run or a checkpoint, as in ``keisei evaluate``."""
-    temperature: Annotated[float, Field(ge=0)] | None = None
+    """random, greedy, heuristic, search:DEPTH, a run or a checkpoint, as in ``keisei evaluate``."""
+    temperature: Temperature | None = None
     """Temperature of the play of a run; 0 takes the best action. Null takes 1 for a network with a policy. A network
     with action values plays as in the evaluations of its run, since at 1 it would be close to random."""
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of its decisions that are random. It is for runs too."""
+    """Share of its decisions that are random. Only runs and checkpoints have one."""
     share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of all draws that give this member. Null draws it as if it were a snapshot."""
 
@@ -63,38 +64,41 @@ class LeagueSettings(Settings):
     enabled: bool = True
     """False plays without a league."""
     latest_ratio: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Share of games in which the learner plays against itself. The other games meet a member of the league. Games
-    with an opponent of ``parallel.seating`` count for neither. ``play_against_latest_model_ratio`` is another name."""
+    """Share of games in which the learner plays against itself. In the others it meets a member of the league. Games
+    with an opponent of ``parallel.seating`` are in neither share. ``play_against_latest_model_ratio`` is another
+    name."""
     window: Annotated[int, Field(ge=1, le=1024)] = 12
     """Snapshots of the learner that may be drawn: the latest ones."""
     milestones: Annotated[int, Field(ge=0, le=1024)] = 4
     """Older snapshots that may be drawn as well. They are spread evenly over the run, and the first one stays."""
-    save_steps: Annotated[int, Field(ge=1)] = 100_000
-    """Transitions from one snapshot to the next; with ``add_when: win_rate``, at least so many."""
+    save_steps: Count = 100_000
+    """Transitions from one snapshot to the next. With ``add_when: win_rate``, the fewest."""
     add_when: Literal["steps", "win_rate"] = "steps"
     """When a snapshot is added: after ``save_steps``, or when the learner also scores enough against the others."""
     win_rate_threshold: Annotated[float, Field(gt=0, lt=1)] = 0.6
-    """The score against the snapshots, since the last one was added, at which the next one is (``win_rate``)."""
-    swap_steps: Annotated[int, Field(ge=1)] = 50_000
-    """Transitions of a table after which it draws another member. It also draws when a snapshot joins and when a phase
-    of the curriculum ends. Games in play keep theirs."""
+    """For ``add_when: win_rate``: a snapshot joins when the learner scores at least this against the other snapshots.
+    Only games since the last snapshot count."""
+    swap_steps: Count = 50_000
+    """A table draws another member after so many of its transitions, when a snapshot joins, and when a phase of the
+    curriculum ends. Games that have begun keep their opponent."""
     sampling: Sampling = "uniform"
-    """How members are drawn: each alike, the latest of the snapshots and each fixed member alike, or by the score
-    against them (prioritised fictitious self-play)."""
+    """How members are drawn. uniform: all equally often. latest: the newest snapshot and the fixed members equally
+    often, and no older snapshot. pfsp: by the score against them (prioritised fictitious self-play)."""
     weighting: Weighting = "variance"
-    """What pfsp prefers, for a score p against a member: equals, p(1-p); strong ones, (1-p)²; or linear, 1-p."""
+    """Whom pfsp prefers; p is the learner's score against a member. variance: members of its own strength, p(1-p).
+    squared: strong members, (1-p)². linear: strong members, less so, 1-p."""
     members: tuple[MemberSettings, ...] = ()
     """Fixed members beside the snapshots."""
     curriculum: tuple[CurriculumPhase, ...] = ()
     """Phases at the start of the run, in order. After the last one, the settings above hold."""
-    temperature: Annotated[float, Field(ge=0)] | None = None
-    """The temperature of snapshots; null takes the one that the learner had."""
+    temperature: Temperature | None = None
+    """The temperature of snapshots. Null takes that of the learner when the snapshot was made."""
     epsilon: Annotated[float, Field(ge=0, le=1)] | None = None
-    """The share of random decisions of snapshots; null takes the one that the learner had, the mean of all games if it
-    was spread over them."""
+    """The share of random decisions of snapshots. Null takes that of the learner when the snapshot was made: the mean
+    over its games, if they differed."""
     forgotten_threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    """A member counts as forgotten if the learner once scored surely more than this against it, and now surely scores
-    less."""
+    """A member counts as forgotten when the interval of the learner's score against it was once above this, and is now
+    below it."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> LeagueSettings:

@@ -2,10 +2,12 @@
 import { $, h, notice, s } from "./dom.js";
 
 const KEY = "keisei-token";
-const given = new URLSearchParams(location.hash.slice(1)).get("token");
+const hidden = new URLSearchParams(location.hash.slice(1));
+const given = hidden.get("token");
 if (given) {
   sessionStorage.setItem(KEY, given);
-  history.replaceState(null, "", location.pathname + location.search);
+  hidden.delete("token");
+  history.replaceState(null, "", location.pathname + location.search + (hidden.size ? `#${hidden}` : ""));
 }
 
 const token = () => sessionStorage.getItem(KEY);

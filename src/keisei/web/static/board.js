@@ -20,8 +20,11 @@ export class Board {
     this.bar = h("i");
     this.valuebar = h("div", { class: "valuebar", role: "img", hidden: true }, this.bar);
     this.face = h("div", { class: "face" });
+    this.caption = h("pre", { class: "caption" });
+    this.legend = h("ul", { class: "letters" });
     this.list = h("div", { class: "choices" });
-    this.element = h("div", { class: "stack" }, h("div", { class: "board" }, this.valuebar, this.face), this.list);
+    this.picture = h("div", { class: "board" }, this.valuebar, this.face);
+    this.element = h("div", { class: "stack" }, this.picture, this.caption, this.legend, this.list);
     this.face.addEventListener("keydown", (event) => this.key(event));
     this.face.addEventListener("click", (event) => {
       const name = event.target.closest?.("[data-place]")?.dataset.place;
@@ -29,19 +32,21 @@ export class Board {
     });
   }
 
-  // frame: {svg, look, seat, seats, value, is_duel, favourites}; choices: what may be played now.
+  // frame: {svg, caption, legend, look, seat, seats, value, is_duel, scale, favourites}; choices: what may be played now.
   show(frame, { choices = [], onChoose = null, view = 0, arrows = true } = {}) {
     const focused = this.face.contains(document.activeElement) ? document.activeElement.dataset.place : null;
     Object.assign(this, { choices, onChoose, picked: [] });
     this.face.className = `face ${dress(frame.look)}`;
-    const parsed = new DOMParser().parseFromString(frame.svg, "image/svg+xml").documentElement;
-    this.face.replaceChildren(document.importNode(parsed, true));
+    const parsed = frame.svg ? new DOMParser().parseFromString(frame.svg, "image/svg+xml").documentElement : "";
+    this.face.replaceChildren(parsed && document.importNode(parsed, true));
+    this.picture.hidden = !parsed;
+    this.explain(frame);
     this.places = [...this.face.querySelectorAll("[data-place]")];
     this.places.forEach((place) => place.setAttribute("tabindex", -1));
     if (arrows) (frame.favourites ?? []).slice(0, 3).forEach((one) => this.arrow(one));
     this.value(frame, view);
     const plain = onChoose ? choices.filter((choice) => !choice.places.length) : [];
-    fill(this.list, plain.map((choice) => h("button", { type: "button", onclick: () => onChoose(choice) }, choice.label || choice.name)));
+    this.offer(plain);
     this.hint();
     const first = this.at(focused) ?? this.at(choices[0]?.places[0]) ?? this.places[0];
     if (onChoose && first) {
@@ -50,19 +55,35 @@ export class Board {
     }
   }
 
+  // What the batch of a game without pictures says, and what its letters mean.
+  explain({ caption = "", legend = [] }) {
+    this.caption.textContent = caption;
+    this.caption.hidden = !caption;
+    this.legend.hidden = !legend.length;
+    fill(this.legend, legend.map(({ letter, name, colour }) => {
+      const sign = h("b", {}, letter);
+      sign.style.background = colour;
+      return h("li", {}, sign, name);
+    }));
+  }
+
+  // Choices that have no place are a list. A button keeps the focus if it is offered again.
+  offer(choices) {
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.textContent : null;
+    fill(this.list, choices.map((choice) => h("button", { type: "button", onclick: () => this.onChoose(choice) }, choice.label || choice.name)));
+    [...this.list.children].find((button) => button.textContent === focused)?.focus();
+  }
+
   at(name) {
     return this.places?.find((place) => place.dataset.place === name);
   }
 
   value(frame, view) {
-    const known = frame.value !== null && frame.value !== undefined;
-    this.valuebar.hidden = !known;
-    if (!known) return;
-    const mine = !frame.is_duel || frame.seat === view ? frame.value : -frame.value;
-    this.bar.style.height = `${50 * (1 + Math.max(-1, Math.min(1, mine)))}%`;
-    const whose = frame.is_duel ? frame.seats[view] : frame.seats[frame.seat];
-    this.valuebar.setAttribute("aria-label", `value for ${whose}: ${number(mine)}`);
-    this.valuebar.title = `value for ${whose}: ${number(mine)}`;
+    const text = valueText(frame, view);
+    this.valuebar.hidden = !text || scaleOf(frame) === "return"; // which has no ends
+    this.bar.style.height = `${100 * share(frame, view)}%`;
+    this.valuebar.setAttribute("aria-label", text);
+    this.valuebar.title = text;
   }
 
   middle(name) {
@@ -169,7 +190,25 @@ export class Board {
   }
 }
 
-// ---- What a policy thinks, as a list.
+// ---- What a policy thinks: its value as a text, and its favourite moves as a list.
+
+const scaleOf = (frame) => frame.scale ?? (frame.is_duel ? "chance" : "return");
+
+// A value between -1, a loss, and 1, a win, as a share of 1. In a duel it is that of the seat that looks.
+function share(frame, view) {
+  const mine = scaleOf(frame) !== "chance" || frame.seat === view ? frame.value : -frame.value;
+  return (1 + Math.max(-1, Math.min(1, mine))) / 2;
+}
+
+// Says what a value means, with its scale: who wins with which chance, or what a seat can expect.
+export function valueText(frame, view = 0) {
+  if (frame.value === null || frame.value === undefined) return "";
+  const scale = scaleOf(frame);
+  if (scale === "chance") return `${frame.seats[view]} wins ${percent(share(frame, view))}`;
+  const whose = frame.seats[frame.seat];
+  if (scale === "score") return `Expected score of ${whose}: ${number(frame.value)} (a win is 1, a loss is negative)`;
+  return `Expected return of ${whose} from here on: ${number(frame.value)}`;
+}
 
 export function favourites(frame, played = null) {
   if (!frame.favourites?.length) return null;
@@ -195,8 +234,10 @@ export function moveList(frame, goTo) {
 }
 
 export function verdict(frame) {
-  if (!frame.result) return frame.seats.length > 1 ? `${frame.seats[frame.seat]} to move` : "";
+  const isAtOnce = frame.acting?.length > 1;
+  if (!frame.result) return isAtOnce || frame.seats.length < 2 ? `Turn ${frame.ply + 1}` : `${frame.seats[frame.seat]} to move`;
   const { winner, ending, scores } = frame.result;
   const all = frame.is_duel || winner !== null ? "" : ` (${scores.map(number).join(", ")})`;
+  if (frame.scale === "return" && winner === null) return `The game is over: ${ending}${all}`;
   return winner === null ? `A draw or no result: ${ending}${all}` : `${frame.seats[winner]} wins: ${ending}`;
 }

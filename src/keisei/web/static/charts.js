@@ -1,4 +1,5 @@
-// Curves over transitions, drawn by uPlot. Curves differ by colour and by dashes.
+// Curves over transitions, drawn by uPlot. Curves differ by colour and by dashes. A curve keeps its place among all, so
+// one without numbers takes no colour from another.
 import { count, h, number, percent, s } from "./dom.js";
 
 const DASHES = [[], [8, 4], [2, 4], [10, 4, 2, 4], [4, 2], [14, 5]];
@@ -16,6 +17,13 @@ function colour(name, alpha = 1) {
   const found = getComputedStyle(probe).color;
   probe.remove();
   return alpha === 1 ? found : found.replace("rgb(", "rgba(").replace(")", `, ${alpha})`);
+}
+
+// The line of a curve as a sign in a legend.
+export function swatch(place) {
+  const line = s("line", { x1: 0, y1: 4, x2: 26, y2: 4, "stroke-width": 2.5, "stroke-dasharray": DASHES[place % 6].join(" ") });
+  line.style.stroke = `var(--c${place % 6})`;
+  return s("svg", { class: "swatch", viewBox: "0 0 26 8", "data-place": place }, line);
 }
 
 export class Chart {
@@ -39,14 +47,14 @@ export class Chart {
   }
 
   set(curves) {
-    this.curves = curves.filter((curve) => curve.step.length);
+    this.curves = curves.map((curve, place) => ({ place, ...curve })).filter((curve) => curve.step.length);
     this.draw();
     return this;
   }
 
   push(label, points) {
     let curve = this.curves.find((one) => one.label === label);
-    if (!curve) this.curves.push((curve = { label, step: [], value: [], low: [], high: [] }));
+    if (!curve) this.curves.push((curve = { label, place: this.curves.length, step: [], value: [], low: [], high: [] }));
     for (const [step, value] of points) {
       if (step <= (curve.step.at(-1) ?? -1)) continue;
       curve.step.push(step);
@@ -92,11 +100,7 @@ export class Chart {
     this.plot.setAttribute("aria-label", `${this.title}: ${words.join(", ") || "no numbers yet"}`);
     if (this.curves.length < 2 && !this.named) return this.legend.replaceChildren();
     this.legend.replaceChildren(
-      ...this.curves.map((curve, index) => {
-        const line = s("line", { x1: 0, y1: 4, x2: 26, y2: 4, "stroke-width": 2.5, "stroke-dasharray": DASHES[index % 6].join(" ") });
-        line.style.stroke = `var(--c${index % 6})`;
-        return h("span", {}, s("svg", { viewBox: "0 0 26 8" }, line), curve.label, h("b", { class: "num" }, this.shown(last(curve))));
-      }),
+      ...this.curves.map((curve) => h("span", {}, swatch(curve.place), curve.label, h("b", { class: "num" }, this.shown(last(curve))))),
     );
   }
 
@@ -119,11 +123,11 @@ export class Chart {
     const series = [{ label: "transitions" }];
     const bands = [];
     this.curves.forEach((curve, index) => {
-      const stroke = colour(`--c${index % 6}`);
+      const stroke = colour(`--c${curve.place % 6}`);
       const points = { show: curve.step.length < 40, size: 5, fill: stroke };
-      series.push({ label: curve.label, stroke, width: 2, dash: DASHES[index % 6], points, spanGaps: true });
+      series.push({ label: curve.label, stroke, width: 2, dash: DASHES[curve.place % 6], points, spanGaps: true });
       series.push({ points: { show: false }, spanGaps: true }, { points: { show: false }, spanGaps: true });
-      bands.push({ series: [3 * index + 3, 3 * index + 2], fill: colour(`--c${index % 6}`, this.curves.length > 3 ? 0.1 : 0.18) });
+      bands.push({ series: [3 * index + 3, 3 * index + 2], fill: colour(`--c${curve.place % 6}`, this.curves.length > 3 ? 0.1 : 0.18) });
     });
     const axis = { stroke: ink, grid, ticks: { show: false }, font };
     return {
@@ -131,7 +135,7 @@ export class Chart {
       height: this.height,
       series,
       bands,
-      padding: [8, 8, 0, 0],
+      padding: [8, 18, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: true, y: false }, points: { size: 7 } },
       scales: { x: { time: false }, y: this.range() },

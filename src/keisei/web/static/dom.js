@@ -56,7 +56,28 @@ function become(there, wanted) {
   amendChildren(there, wanted);
 }
 
+// A card that folds. Whether it is open is remembered until the tab is closed; on a phone it begins closed, unless it is
+// what people come for.
+export function fold(id, title, content, { always = false, after = null } = {}) {
+  const key = `keisei-fold-${id}`;
+  const known = sessionStorage.getItem(key);
+  const open = known === null ? always || !matchMedia("(max-width: 640px)").matches : known === "open";
+  const card = h("details", { class: "card fold", id, open },
+    h("summary", {}, h("h2", {}, title), after), h("div", { class: "stack body", role: "region", "aria-label": title }, content));
+  card.addEventListener("toggle", () => {
+    if (card.isConnected) sessionStorage.setItem(key, card.open ? "open" : "closed");
+  });
+  return card;
+}
+
+// Every part of a run's name is a part of the address.
+export const runPage = (name) => `/run/${name.split("/").map(encodeURIComponent).join("/")}`;
+export const folderOf = (name) => name.split("/").slice(0, -1).join("/");
+export const meanPage = (folder) => `/compare?folder=${encodeURIComponent(folder)}`;
+
 // ---- Numbers as text.
+
+export const counted = (value, thing) => `${value.toLocaleString("en")} ${thing}${value === 1 ? "" : "s"}`;
 
 export function count(value) {
   if (value === null || value === undefined) return "–";

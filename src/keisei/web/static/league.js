@@ -1,5 +1,5 @@
 // The league of a run: who is in it, and how the learner fares against each. `keisei league` says the same in a terminal.
-import { h, percent, s } from "./dom.js";
+import { fold, h, percent, s } from "./dom.js";
 
 const grouped = (value) => value.toLocaleString("en");
 const together = (text) => text.replaceAll(" ", "\u00a0");
@@ -9,9 +9,10 @@ const signed = (value) => `${value < -0.5 ? "−" : "+"}${Math.abs(value).toFixe
 
 export function leagueCard(league) {
   if (!league) return null;
-  return h("section", { class: "card stack", id: "league", "aria-labelledby": "league-title" },
-    h("h2", { id: "league-title" }, "League"), facts(league), members(league), league.matrix.length > 0 && matrix(league));
+  return fold("league", "League", leagueParts(league));
 }
+
+export const leagueParts = (league) => [facts(league), members(league), league.matrix.length > 0 && matrix(league)];
 
 function facts(league) {
   const worst = league.members.find((member) => member.number === league.worst);

@@ -1,11 +1,13 @@
 // One run: what it does now, how strong it is, how it learns, who plays, and its games.
-import { askForToken, download, get, header, isTrusted, post, stream } from "./api.js";
-import { Board, favourites, moveList, verdict } from "./board.js";
+import { askForToken, get, header, isTrusted, post, stream } from "./api.js";
+import { Board } from "./board.js";
 import { Chart } from "./charts.js";
-import { $, ago, amend, bytes, count, duration, empty, fill, h, notice, number, percent, problem, s, state } from "./dom.js";
-import { leagueCard } from "./league.js";
+import { $, amend, bytes, count, duration, empty, fill, fold, folderOf, h, meanPage, notice, number, percent, problem, s, state } from "./dom.js";
+import { games } from "./games.js";
+import { labelsCard } from "./labels.js";
+import { leagueCard, leagueParts } from "./league.js";
 
-const name = decodeURIComponent(location.pathname.split("/")[2] ?? "");
+const name = decodeURIComponent(location.pathname.split("/").slice(2).join("/"));
 const path = `/api/runs/${encodeURIComponent(name)}`;
 const LEARNING = [
   ["train/loss", "Loss"],
@@ -34,12 +36,15 @@ const LEAGUE = [
   ["league/score", "Score in the league", { shares: true }],
   ["league/worst_score", "Lowest score", { shares: true }],
 ];
+// What says nothing of a world: its agents earn returns, and none of them wins by moving first.
+const OF_DUELS = new Set(["rollout/ep_rew_mean", "selfplay/first_win_rate", "selfplay/draw_rate"]);
 const known = new Set([...LEARNING, ...WORK, ...LEAGUE].map(([metric]) => metric));
 const boring = /^(time|train\/n_updates|train\/gradient_steps|return\/|evaluation\/)/;
 
 let details = null;
 let live = null;
 let trusted = false;
+const RETURNS = "returns";
 const charts = new Map();
 
 // ---- The top: state, progress, buttons, numbers.
@@ -73,29 +78,58 @@ function tellAnswers() {
 
 function buttons() {
   const running = isRunning();
+  if (!running) return playLink();
   const button = (action, label, kind = "") =>
-    h("button", { type: "button", class: kind, disabled: !running, title: trusted ? "" : "Needs the token", "data-action": action, onclick: () => press(action) }, label);
+    h("button", { type: "button", class: kind, title: trusted ? "" : "Needs the token", "data-action": action, onclick: () => press(action) }, label);
   return h("div", { class: "row actions" },
-    live?.paused && running ? button("resume", "Resume", "main") : button("pause", "Pause"),
+    playLink(),
+    live?.paused ? button("resume", "Resume", "main") : button("pause", "Pause"),
     button("checkpoint", "Checkpoint"),
     button("reset", "New games"),
     button("stop", "Stop", "danger"),
-    details.summary.transitions !== null && h("a", { class: "button", href: `/play?run=${encodeURIComponent(name)}` }, "Play against it"),
   );
 }
+
+function playLink() {
+  if (details.summary.transitions === null) return null;
+  return h("a", { class: "button", href: `/play?run=${encodeURIComponent(name)}` }, "Play against it");
+}
+
+const isWorld = () => details.is_world || Object.values(details.evaluations).some((curve) => curve.returns);
+
+function meanReturn() {
+  const known = Object.values(details.returns).filter((value) => value !== null);
+  return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+}
+
+// What agents earned in their last games; before any was finished, what they earned in matches.
+function firstReturn() {
+  const [opponent, curve] = Object.entries(details.evaluations).find(([, one]) => one.returns) ?? [];
+  return meanReturn() === null && curve ? [`return with ${opponent}`, number(curve.returns.at(-1))] : ["return of an agent", number(meanReturn())];
+}
+
+function title() {
+  const folder = folderOf(name);
+  return h("h1", {}, folder && [h("a", { href: meanPage(folder), title: "the mean of the runs in this folder" }, folder), "/"], name.slice(folder ? folder.length + 1 : 0));
+}
+
+const CONTINUED = ["interrupted", "failed", "created"];
+const REASONS = ["failed", "unreadable", "interrupted"];
 
 function top() {
   const summary = details.summary;
   const bar = h("i");
   bar.style.width = `${100 * (live?.progress ?? 0)}%`;
   const tile = (label, value) => h("div", { class: "tile" }, h("b", {}, value), h("span", {}, label));
-  const detail = ["failed", "unreadable", "interrupted"].includes(summary.state) && summary.detail;
+  const detail = REASONS.includes(summary.state) && summary.detail;
   return [
-    h("div", { class: "row" }, h("h1", {}, name), state(shownState()), h("span", { class: "dim" }, [summary.game, setting("learner.regime"), setting("model.network")].filter(Boolean).join(" · ")), h("span", { class: "grow" }), buttons()),
+    h("div", { class: "row" }, title(), state(shownState()), h("span", { class: "dim" }, [summary.game, setting("learner.regime"), setting("model.network")].filter(Boolean).join(" · ")), h("span", { class: "grow" }), buttons()),
     detail && h("p", { class: summary.state === "interrupted" ? "dim" : "problem" }, detail),
-    details.problem && problem(details.problem),
+    details.problem && !String(detail).includes(details.problem) && problem(details.problem),
+    CONTINUED.includes(summary.state) && h("p", { class: "dim" }, "Continue the run: ", h("code", {}, `keisei train ${name}`)),
     live && isRunning() && h("div", { class: "bar progress", role: "progressbar", "aria-label": "progress of the run", "aria-valuenow": Math.round(100 * live.progress), "aria-valuemin": 0, "aria-valuemax": 100 }, bar),
     h("div", { class: "tiles", id: "tiles" },
+      isWorld() && tile(...firstReturn()),
       tile("transitions", count(live?.transitions || summary.transitions)),
       tile("updates", count(live?.update || summary.updates)),
       live?.games ? tile("games", count(live.games)) : null,
@@ -118,10 +152,28 @@ const setting = (wanted) => details.settings.find((one) => one.name === wanted)?
 
 function strength() {
   const curves = Object.entries(details.evaluations).map(([label, curve]) => ({ label, ...curve }));
-  const chart = new Chart("Score in matches against", { note: "with 95 % intervals", shares: true, height: 280 });
+  const chart = new Chart("Score in matches against", { note: "with 95 % intervals of the games", shares: true, height: isWorld() ? 200 : 280 });
   chart.named = true;
-  return chart.set(curves).element;
+  chart.set(curves);
+  return [isWorld() && Object.keys(details.returns).length > 0 && returns(), chart.element, isWorld() && returnsInMatches(curves)];
 }
+
+// What agents earn in a game while they learn; filled with the other curves.
+function returns() {
+  const chart = new Chart("Return of an agent in a game", { height: 240 });
+  chart.named = true;
+  charts.set(RETURNS, chart);
+  return chart.element;
+}
+
+function returnsInMatches(curves) {
+  if (!curves.some((curve) => curve.returns)) return null;
+  const chart = new Chart("Return in matches with", { height: 160 });
+  chart.named = true;
+  return chart.set(curves.map(({ label, step, returns: value }) => (value ? { label, step, value } : { label, step: [], value: [] }))).element;
+}
+
+const agentOf = (metric) => (metric.startsWith("agent-") ? `agent ${+metric.slice(6).split("/")[0] + 1}` : "all agents");
 
 function curve(metric, title, options = {}) {
   const chart = new Chart(title, options);
@@ -131,16 +183,21 @@ function curve(metric, title, options = {}) {
 }
 
 function curves(list) {
-  return list.filter(([metric]) => details.metrics.includes(metric)).map(([metric, title, options]) => curve(metric, title, options));
+  return list.filter(([metric]) => details.metrics.includes(metric) && !(isWorld() && OF_DUELS.has(metric))).map(([metric, title, options]) => curve(metric, title, options));
 }
 
 function others() {
-  const rest = details.metrics.filter((metric) => !known.has(metric) && !boring.test(metric));
+  const rest = details.metrics.filter((metric) => !known.has(metric) && !boring.test(metric) && !(metric in details.returns));
   return rest.map((metric) => [metric, metric, {}]);
 }
 
 async function loadCurves() {
-  const names = [...charts.keys()];
+  const shown = Object.keys(details.returns).slice(0, 6);
+  if (charts.has(RETURNS)) {
+    const found = await get(`${path}/curves?points=300&${shown.map((metric) => `metric=${encodeURIComponent(metric)}`).join("&")}`);
+    charts.get(RETURNS).set(shown.map((metric) => ({ label: agentOf(metric), ...found[metric] })));
+  }
+  const names = [...charts.keys()].filter((metric) => metric !== RETURNS);
   for (let at = 0; at < names.length; at += 40) {
     const query = names.slice(at, at + 40).map((metric) => `metric=${encodeURIComponent(metric)}`).join("&");
     const found = await get(`${path}/curves?points=300&${query}`);
@@ -151,13 +208,12 @@ async function loadCurves() {
 // ---- Workers.
 
 function workers() {
-  const list = isRunning() ? live?.workers ?? [] : [];
-  const head = h("div", { class: "row" }, h("h2", {}, "Workers"), h("span", { class: "grow" }),
-    h("button", { type: "button", disabled: !isRunning(), "data-action": "add-worker", onclick: () => press("add-worker") }, "Add a worker"));
-  if (!list.length) return [head, empty(isRunning() ? "Workers are starting" : "Nobody plays now", h("span", {}, isRunning() ? "" : `Continue the run: keisei train ${name}`))];
+  const list = live?.workers ?? [];
+  const add = h("div", { class: "row" }, h("button", { type: "button", "data-action": "add-worker", onclick: () => press("add-worker") }, "Add a worker"));
+  if (!list.length) return [empty("Workers are starting"), add];
   return [
-    head,
-    h("div", { class: "scroll" }, h("table", {},
+    add,
+    h("div", { class: "scroll" }, h("table", { class: "workers" },
       h("thead", {}, h("tr", {}, ["Worker", "State", "Plays tables", "Steps a second", "At play", "Memory", "Restarts", ""].map((title, at) => h("th", { class: [3, 5, 6].includes(at) ? "num" : "" }, title)))),
       h("tbody", {}, list.map(worker)))),
     live.last_error && h("p", { class: "small dim" }, "Last error: ", live.last_error),
@@ -169,7 +225,7 @@ function worker(one) {
   bar.style.width = `${100 * (1 - one.waiting_share)}%`;
   const tables = one.tables.length > 12 ? `${one.tables.slice(0, 12).join(", ")} …` : one.tables.join(", ");
   return h("tr", { title: one.last_error },
-    h("td", {}, `${one.worker}`, one.process_id && h("span", { class: "dim small" }, ` pid ${one.process_id}`)),
+    h("td", { title: one.process_id ? `process ${one.process_id}` : "" }, one.worker),
     h("td", {}, state(one.state)),
     h("td", { class: "mono" }, tables || "–"),
     h("td", { class: "num" }, count(one.steps_per_second)),
@@ -218,12 +274,13 @@ function settings() {
   };
   const table = (rows) => h("div", { class: "scroll" }, h("table", { class: "settings" },
     h("thead", {}, h("tr", {}, h("th", {}, "Setting"), h("th", {}, "Here"), h("th", {}, details.preset ? `In ${details.preset}` : ""))), h("tbody", {}, rows.map(line))));
-  return h("section", { class: "card", id: "settings" }, h("h2", {}, "Settings"),
-    details.preset && h("p", { class: "dim small" }, changed.length ? `${changed.length} differ from the preset ${details.preset}:` : `All are those of the preset ${details.preset}.`),
+  if (!details.settings.length) return null;
+  return fold("settings", "Settings", [
+    details.preset && h("p", { class: "dim small" }, changed.length ? `${changed.length} ${changed.length === 1 ? "differs" : "differ"} from the preset ${details.preset}:` : `All are those of the preset ${details.preset}.`),
     changed.length > 0 && table(changed),
     details.changes.length > 0 && h("ul", { class: "small" }, details.changes.map((change) => h("li", {}, change))),
     h("details", {}, h("summary", {}, `All ${details.settings.length} settings`), table(details.settings)),
-  );
+  ]);
 }
 
 // ---- The live board: the last plies of a self-play game, one after the other.
@@ -231,9 +288,10 @@ function settings() {
 const liveBoard = { board: new Board(), frames: [], at: 0, note: h("p", { class: "dim small" }), shown: false };
 
 async function watch() {
-  if (!live?.has_board || document.hidden) return;
+  if (!live?.has_board || !isRunning() || document.hidden) return;
   try {
     const found = await get(`${path}/board`);
+    if (!isRunning()) return;
     Object.assign(liveBoard, { frames: found.frames, at: 0, about: found });
     if (!liveBoard.shown) $("#live").hidden = false;
     liveBoard.shown = true;
@@ -244,7 +302,7 @@ async function watch() {
 
 function play() {
   const frame = liveBoard.frames[liveBoard.at];
-  if (!frame || document.hidden) return;
+  if (!frame || document.hidden || !isRunning()) return;
   liveBoard.at += 1;
   liveBoard.board.show({ ...frame, ...liveBoard.about, svg: frame.svg, value: frame.value, favourites: [] }, { arrows: false });
   const seat = liveBoard.about.seats[frame.seat];
@@ -253,99 +311,31 @@ function play() {
 
 setInterval(play, 900);
 
-// ---- Finished games.
-
-function games() {
-  if (!details.games.length) return empty("No games are kept yet", h("span", {}, "The first games of each evaluation are kept."));
-  return h("div", { class: "scroll tall" }, h("table", {},
-    h("thead", {}, h("tr", {}, ["Update", "First", "Second", "Result", "Plies", "Ending", ""].map((title, at) => h("th", { class: at === 4 ? "num" : "" }, title)))),
-    h("tbody", {}, details.games.slice(0, 40).map((game) => h("tr", {},
-      h("td", {}, game.update), h("td", {}, game.first), h("td", {}, game.second),
-      h("td", {}, game.score === 1 ? "1–0" : game.score === 0 ? "0–1" : "½–½"),
-      h("td", { class: "num" }, game.plies), h("td", {}, game.ending.replaceAll("_", " ")),
-      h("td", { class: "num" }, h("button", { type: "button", onclick: () => replay(game) }, "Replay")))))));
-}
-
-async function replay(game) {
-  const board = new Board();
-  const side = h("div", { class: "stack" });
-  const slider = h("input", { type: "range", min: 0, max: game.plies, value: 0, "aria-label": "Ply" });
-  const isRecord = !game.record.endsWith(".json");
-  const note = h("p", { class: "dim small" });
-  const step = (by) => goTo(Math.max(0, Math.min(+slider.max, +slider.value + by)));
-  const dialog = h("dialog", { "aria-label": "Replay" }, h("div", { class: "stack" },
-    h("div", { class: "row" }, h("h2", {}, `${game.first} – ${game.second}`), h("span", { class: "grow" }),
-      isRecord && h("button", { type: "button", onclick: () => download(`${path}/record?record=${encodeURIComponent(game.record)}`, game.record.split("/").at(-1)) }, "Save the record"),
-      h("button", { type: "button", onclick: () => dialog.close() }, "Close")),
-    h("div", { class: "game" },
-      h("div", { class: "stack" }, board.element, h("div", { class: "row" },
-        h("button", { type: "button", "aria-label": "Back", onclick: () => step(-1) }, "‹"), slider,
-        h("button", { type: "button", "aria-label": "Forward", onclick: () => step(1) }, "›"), note)),
-      side)));
-  slider.style.flex = "1";
-  let wanted = 0;
-  let judged = false;
-  // The first judgement waits for the network to be loaded; the board does not.
-  async function goTo(ply) {
-    wanted = ply;
-    slider.value = ply;
-    if (!judged) await show(ply, "&judge=0");
-    if (wanted === ply) await show(ply, "");
-    judged = true;
-  }
-  async function show(ply, more) {
-    try {
-      const frame = await get(`${path}/replay?record=${encodeURIComponent(game.record)}&ply=${ply}${more}`);
-      if (wanted !== ply) return;
-      slider.max = frame.plies;
-      board.show(frame);
-      note.textContent = `ply ${frame.ply} of ${frame.plies}`;
-      fill(side, h("p", {}, verdict(frame)), frame.value !== null && h("p", {}, `Value for ${frame.seats[frame.seat]}: `, h("b", {}, number(frame.value))), favourites(frame, frame.moves[frame.ply]), moveList(frame, goTo));
-    } catch (error) {
-      fill(side, problem(error));
-    }
-  }
-  slider.addEventListener("input", () => goTo(+slider.value));
-  // On the document: the button that had the focus is gone after a step.
-  const keys = (event) => {
-    if (event.target === slider) return;
-    if (event.key === "ArrowLeft") step(-1);
-    if (event.key === "ArrowRight") step(1);
-  };
-  document.addEventListener("keydown", keys);
-  dialog.addEventListener("close", () => {
-    document.removeEventListener("keydown", keys);
-    dialog.remove();
-  });
-  document.body.append(dialog);
-  dialog.showModal();
-  goTo(0);
-}
-
 // ---- The page.
 
 function page() {
   const rest = curves(others());
-  const leagueCurves = curves(LEAGUE);
+  const [leagueCurves, work, learning] = [LEAGUE, WORK, LEARNING].map(curves);
+  const liveCard = fold("live", "Self-play, live", [liveBoard.board.element, liveBoard.note], { always: true });
+  liveCard.hidden = !liveBoard.shown || !isRunning();
   fill($("#main"), h("div", { class: "stack" },
     h("div", { class: "stack", id: "top" }, top()),
     h("div", { class: "two" },
-      h("div", { class: "stack" }, strength(), h("section", { class: "card", id: "workers" }, workers()), events(), h("div", { class: "grid" }, curves(WORK))),
-      h("div", { class: "stack" },
-        h("section", { class: "card", id: "live", hidden: !liveBoard.shown }, h("h2", {}, "Self-play, live"), liveBoard.board.element, liveBoard.note),
-        h("section", { class: "card" }, h("h2", {}, "Ratings"), ratings()))),
-    h("h2", {}, "Learning"), h("div", { class: "grid" }, curves(LEARNING)),
+      h("div", { class: "stack" }, strength(), isRunning() && fold("workers", "Workers", workers()), events(), work.length > 0 && fold("work", "Speed and work", h("div", { class: "grid" }, work))),
+      h("div", { class: "stack" }, liveCard, fold("ratings", "Ratings", ratings()))),
+    learning.length > 0 && fold("learning", "Learning", h("div", { class: "grid" }, learning)),
     leagueCurves.length > 0 && h("div", { class: "grid" }, leagueCurves),
     rest.length > 0 && h("details", {}, h("summary", {}, `More numbers (${rest.length})`), h("div", { class: "grid" }, rest)),
     leagueCard(details.league),
-    h("section", { class: "card", id: "games" }, h("h2", {}, "Games"), games()),
+    fold("games", "Games", games(details, path, isWorld())),
     settings(),
+    labelsCard(name, details.summary),
   ));
 }
 
 function refresh() {
   amend($("#top"), top());
-  amend($("#workers"), workers());
+  if (isRunning()) amend($("#workers > .body"), workers());
 }
 
 async function reload() {
@@ -362,7 +352,8 @@ async function start() {
     trusted = await isTrusted();
     await reload();
   } catch (error) {
-    return fill($("#main"), problem(error), h("p", {}, h("a", { href: "/" }, "All runs")));
+    const heading = error.status === 404 ? "There is no such run" : "This run cannot be shown";
+    return fill($("#main"), h("div", { class: "card stack" }, h("h1", {}, heading), problem(error), h("p", {}, h("a", { href: "/" }, "All runs"))));
   }
   watch();
   stream(`/api/stream?run=${encodeURIComponent(name)}`, async (event) => {
@@ -372,11 +363,15 @@ async function start() {
     details.summary.detail = event.detail;
     tellAnswers();
     const fresh = Object.keys(event.points);
+    for (const metric of fresh.filter((one) => one in details.returns)) {
+      details.returns[metric] = event.points[metric].at(-1)[1];
+      charts.get(RETURNS)?.push(agentOf(metric), event.points[metric]);
+    }
     const unknown = fresh.some((metric) => !details.metrics.includes(metric) && !boring.test(metric));
     if (unknown || fresh.some((metric) => metric.startsWith("evaluation/")) || before !== event.state) await reload().catch(() => {});
     else {
       refresh();
-      if (event.league && $("#league")) amend($("#league"), [...leagueCard(event.league).children]);
+      if (event.league && $("#league")) amend($("#league > .body"), leagueParts(event.league));
       for (const metric of fresh) charts.get(metric)?.push(charts.get(metric).title, event.points[metric]);
     }
     if (liveBoard.at >= liveBoard.frames.length) watch();

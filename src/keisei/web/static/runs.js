@@ -1,9 +1,11 @@
-// All runs at a glance: filtered, sorted, compared by a setting.
+// All runs at a glance, below their folders: filtered, sorted, compared by a setting.
 import { get, header, stream } from "./api.js";
-import { $, ago, count, duration, empty, fill, h, percent, problem, state } from "./dom.js";
+import { $, ago, count, counted, duration, empty, fill, folderOf, h, meanPage, percent, problem, runPage, state } from "./dom.js";
+import { archivedBox, asksForTag, isHidden, tagList } from "./labels.js";
 
 const runs = new Map();
-const chosen = new Set();
+const chosen = new Set(); // "run=…" and "folder=…", as the address of the comparison has them
+const closed = new Set(JSON.parse(sessionStorage.getItem("keisei-closed-folders") ?? "[]"));
 const view = { filter: "", sort: "last_seen", down: true, setting: "" };
 let folder = "runs";
 
@@ -18,10 +20,12 @@ const COLUMNS = [
   ["last_seen", "Seen", (run) => run.last_seen ?? 0],
 ];
 
-// Words must occur in a run's name, game, state or regime. SETTING=VALUE and the like compare a setting.
+// Words must occur in a run's name, game, state or regime. #TAG is one of its tags, SETTING=VALUE and the like compare a setting.
 function matches(run, filter) {
   const text = [run.name, run.game, run.paused ? "paused" : run.state, run.regime].join(" ").toLowerCase();
   return filter.toLowerCase().split(/\s+/).filter(Boolean).every((word) => {
+    const tagged = asksForTag(run, word);
+    if (tagged !== undefined) return tagged;
     const [, name, sign, value] = word.match(/^([\w.-]+)(=|<|>)(.+)$/) ?? [];
     if (!name) return text.includes(word);
     const found = Object.entries(run.settings).find(([setting]) => setting === name || setting.endsWith(`.${name}`))?.[1];
@@ -39,7 +43,7 @@ function sorted() {
     const numeric = x !== "" && y !== "" && Number.isFinite(p) && Number.isFinite(q);
     return (numeric ? p - q : String(x).localeCompare(String(y))) || a.name.localeCompare(b.name);
   };
-  const found = [...runs.values()].filter((run) => matches(run, view.filter)).sort(order);
+  const found = [...runs.values()].filter((run) => !isHidden(run) && matches(run, view.filter)).sort(order);
   return view.down ? found.reverse() : found;
 }
 
@@ -58,8 +62,8 @@ function heading([id, label]) {
   );
 }
 
-function scores(run) {
-  const entries = Object.entries(run.scores).slice(0, 4);
+function scores(found) {
+  const entries = Object.entries(found).slice(0, 4);
   return entries.map(([opponent, value]) => {
     const bar = h("i");
     bar.style.width = `${100 * value}%`;
@@ -67,37 +71,94 @@ function scores(run) {
   });
 }
 
-function row(run) {
-  const box = h("input", {
-    type: "checkbox",
-    checked: chosen.has(run.name),
-    "aria-label": `compare ${run.name}`,
-    onchange: (event) => {
-      if (event.target.checked) chosen.add(run.name);
-      else chosen.delete(run.name);
-      drawTools();
-    },
-  });
+function choice(kind, name) {
+  const key = `${kind}=${encodeURIComponent(name)}`;
+  const change = (event) => {
+    if (event.target.checked) chosen.add(key);
+    else chosen.delete(key);
+    drawTools();
+  };
+  return h("input", { type: "checkbox", checked: chosen.has(key), "aria-label": `compare ${name}`, onchange: change });
+}
+
+function row(run, depth) {
   const detail = ["failed", "unreadable"].includes(run.state) ? run.detail : "";
   return h(
     "tr",
     {},
-    h("td", {}, box),
-    h("td", {}, h("a", { class: "name", href: `/run/${encodeURIComponent(run.name)}` }, run.name), detail && h("div", { class: "small problem-text dim" }, detail.slice(0, 140))),
+    h("td", {}, choice("run", run.name)),
+    h("td", { class: `depth${depth}` }, h("a", { class: "name", href: runPage(run.name) }, run.name.split("/").slice(depth).join("/")), detail && h("div", { class: "small problem-text dim" }, detail.slice(0, 140)), tagList(run)),
     h("td", { class: "dim" }, run.game ?? "–"),
     h("td", {}, state(run.paused ? "paused" : run.state)),
     h("td", { class: "num", "data-label": "transitions" }, count(run.transitions)),
     h("td", { class: `num${run.speed ? "" : " empty-cell"}`, "data-label": "per second" }, run.speed ? count(run.speed) : "–"),
     h("td", { class: "num", "data-label": "trained" }, duration(run.training_seconds)),
-    h("td", { class: "wide" }, scores(run)),
+    h("td", { class: "wide" }, scores(run.scores)),
     h("td", { class: "dim small", "data-label": "seen" }, ago(run.last_seen)),
     view.setting && h("td", { class: "mono wide", "data-label": view.setting }, run.settings[view.setting] ?? "–"),
   );
 }
 
+// ---- Folders: runs that belong together, such as the seeds of an experiment.
+
+// The runs in their order, each below its folders. A folder stands where its first run does.
+function tree(list) {
+  const folders = new Map([["", { path: "", entries: [], runs: [] }]]);
+  const folder = (path) => {
+    if (!folders.has(path)) {
+      folders.set(path, { path, entries: [], runs: [] });
+      folder(folderOf(path)).entries.push(folders.get(path));
+    }
+    return folders.get(path);
+  };
+  for (const run of list) {
+    folder(folderOf(run.name)).entries.push(run);
+    for (let path = folderOf(run.name); path; path = folderOf(path)) folders.get(path).runs.push(run);
+  }
+  return folders.get("").entries;
+}
+
+function rows(entries, depth = 0) {
+  return entries.flatMap((one) => one.entries ? [folderRow(one, depth), ...(closed.has(one.path) ? [] : rows(one.entries, depth + 1))] : [row(one, depth)]);
+}
+
+function folderRow(folder, depth) {
+  const isOpen = !closed.has(folder.path);
+  const press = () => {
+    if (isOpen) closed.add(folder.path);
+    else closed.delete(folder.path);
+    sessionStorage.setItem("keisei-closed-folders", JSON.stringify([...closed]));
+    draw();
+    $(`[data-folder="${CSS.escape(folder.path)}"]`)?.focus();
+  };
+  const own = folder.runs.filter((run) => folderOf(run.name) === folder.path);
+  const live = folder.runs.filter((run) => run.state === "running").length;
+  return h("tr", { class: "folder" },
+    h("td", {}, own.length > 0 && choice("folder", folder.path)),
+    h("td", { class: `depth${depth}` }, h("button", { type: "button", class: "quiet name", "aria-expanded": String(isOpen), "data-folder": folder.path, onclick: press }, h("span", { "aria-hidden": "true" }, isOpen ? "▾" : "▸"), folder.path.split("/").at(-1))),
+    h("td", { class: "dim", colSpan: 5 }, counted(folder.runs.length, "run"), live > 0 && `, ${live} being trained`, own.length > 1 && [" · ", h("a", { href: meanPage(folder.path) }, `mean of ${together(own)}`)]),
+    h("td", { class: "wide" }, own.length > 1 && scores(meanScores(own))),
+    h("td", { class: "dim small", "data-label": "seen" }, ago(Math.max(...folder.runs.map((run) => run.last_seen ?? 0)))),
+    view.setting && h("td", {}),
+  );
+}
+
+// Runs with a seed of their own each are seeds of one experiment.
+function together(list) {
+  const seeds = new Set(list.map((run) => run.settings["run.seed"]));
+  return counted(list.length, seeds.size === list.length && !seeds.has(undefined) ? "seed" : "run");
+}
+
+// The means of the last scores against opponents that all runs have met.
+function meanScores(list) {
+  const names = Object.keys(list[0].scores).filter((name) => name !== "best" && list.every((run) => name in run.scores));
+  return Object.fromEntries(names.map((name) => [name, list.reduce((sum, run) => sum + run.scores[name], 0) / list.length]));
+}
+
 function drawTools() {
   const compare = $("#compare");
-  compare.textContent = chosen.size > 1 ? `Compare ${chosen.size} runs` : "Compare";
+  const isAllRuns = [...chosen].every((key) => key.startsWith("run="));
+  compare.textContent = chosen.size > 1 ? `Compare ${chosen.size} ${isAllRuns ? "runs" : "rows"}` : "Compare";
   compare.disabled = chosen.size < 2;
 }
 
@@ -114,12 +175,14 @@ let shown = SHOWN;
 function draw() {
   const list = sorted();
   const body = $("#list");
+  const live = [...runs.values()].filter((run) => run.state === "running").length;
+  $("#about").textContent = runs.size ? `${counted(runs.size, "run")}, ${live} being trained${list.length < runs.size ? `, ${list.length} shown` : ""}` : "";
   if (!runs.size) {
     fill(body, empty(`There are no runs in ${folder} yet`, h("p", {}, "Start one, and it appears here: ", h("code", {}, "keisei train tictactoe-ppo"))));
     return;
   }
   if (!list.length) {
-    fill(body, empty("No run fits", h("p", {}, "Try fewer words, or a setting such as ", h("code", {}, "learning_rate<0.001"))));
+    fill(body, empty("No run fits", h("p", {}, "Try fewer words, a tag such as ", h("code", {}, "#strong"), ", a setting such as ", h("code", {}, "learning_rate<0.001"), ", or look among the archived runs")));
     return;
   }
   const more = list.length > shown && h("p", { class: "empty" }, h("button", { type: "button", onclick: () => ((shown += SHOWN), draw()) }, `Show more (${list.length - shown} left)`));
@@ -128,13 +191,11 @@ function draw() {
     h("div", { class: "scroll" },
       h("table", { class: "runs" },
         h("thead", {}, h("tr", {}, h("th", {}, h("span", { class: "hidden" }, "Compare")), COLUMNS.map(heading), view.setting && heading(["setting", view.setting]))),
-        h("tbody", {}, list.slice(0, shown).map(row)),
+        h("tbody", {}, rows(tree(list.slice(0, shown)))),
       ),
     ),
     more,
   );
-  const live = [...runs.values()].filter((run) => run.state === "running").length;
-  $("#about").textContent = `${runs.size} runs, ${live} being trained${list.length < runs.size ? `, ${list.length} shown` : ""}`;
 }
 
 function page() {
@@ -150,7 +211,7 @@ function page() {
     },
   });
   filter.style.flex = "1 1 320px";
-  const compare = () => (location.href = `/compare?${[...chosen].map((name) => `run=${encodeURIComponent(name)}`).join("&")}`);
+  const compare = () => (location.href = `/compare?${[...chosen].join("&")}`);
   fill(
     $("#main"),
     h("div", { class: "stack" },
@@ -158,6 +219,7 @@ function page() {
       h("div", { class: "row" },
         filter,
         h("label", { class: "row small dim" }, "Setting", h("select", { id: "setting", "aria-label": "Show a setting", onchange: (event) => { view.setting = event.target.value; if (view.setting) { view.sort = "setting"; view.down = false; } draw(); } })),
+        archivedBox(draw),
         h("button", { id: "compare", class: "main", type: "button", disabled: true, onclick: compare }, "Compare"),
       ),
       h("div", { class: "card", id: "list" }),
@@ -172,7 +234,7 @@ async function start() {
     folder = session.folder;
     rows.forEach((run) => runs.set(run.name, run));
   } catch (error) {
-    fill($("#main"), problem(error));
+    fill($("#main"), h("div", { class: "card stack" }, h("h1", {}, "Runs"), problem(error)));
     return;
   }
   page();
@@ -181,6 +243,8 @@ async function start() {
   stream("/api/stream", (event) => {
     event.runs.forEach((run) => runs.set(run.name, run));
     event.gone.forEach((name) => runs.delete(name));
+    const settings = new Set([...runs.values()].flatMap((run) => Object.keys(run.settings)));
+    if (settings.size !== $("#setting").options.length - 1) drawSettings();
     draw();
   });
 }

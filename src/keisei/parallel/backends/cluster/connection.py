@@ -1,7 +1,7 @@
 """The connection of this process to a Ray cluster. There is one at a time, and all backends share it.
 
 A Ray cluster is trusted ground: whoever can connect to it can run code on every node. So tokens are on by default, the
-dashboard is off, and a token file that others can read is refused.
+dashboard is off, a token file that others can read is refused, and what is started here listens on loopback alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import socket
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -100,11 +100,27 @@ def _open(ray: Any, address: str, cpus: int) -> _Shared:
     with _signals_kept(), _ray_errors(address):
         if address == LOCAL:
             _provide_token()
-            ray.init(LOCAL, num_cpus=cpus, **quiet)
+            with on_loopback():
+                ray.init(LOCAL, num_cpus=cpus, **quiet)
         else:
             check_token_file()
-            ray.init(_reachable(address), **quiet)
+            found = _reachable(address)
+            with on_loopback() if _is_on_loopback_alone(found) else nullcontext():
+                ray.init(found, **quiet)
     return _Shared(address, printer=_silence(ray, _say_nothing))
+
+
+@contextmanager
+def on_loopback() -> Iterator[None]:
+    """Lets the nodes that this process starts meanwhile listen on 127.0.0.1 alone. They would listen on every address
+    of this machine. Ray replaces a ``_node_ip_address`` of 127.0.0.1 by an address in the network, unless it is told
+    that there are no clusters here, as it assumes on macOS."""
+    constants = import_ray()._private.ray_constants
+    before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _shut_down(ray: Any, shared: _Shared) -> None:
@@ -173,10 +189,29 @@ def _reachable(address: str) -> str:
             f"parallel.address = {address}: write local, auto or host:port, such as 10.0.0.1:6379"
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        _try(found)
     except (OSError, OverflowError) as error:
         raise ClusterError(f"{_nobody(found)}: {error}") from error
     return found
+
+
+def _try(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+
+
+def _is_on_loopback_alone(address: str) -> bool:
+    """Tells whether a cluster that answers at an address does not answer at the one in the network that Ray takes
+    instead of a loopback address."""
+    from ray._private.services import resolve_ip_for_localhost
+
+    host, _, port = address.rpartition(":")
+    instead = resolve_ip_for_localhost(host)
+    try:
+        _try(f"{instead}:{port}")
+    except OSError:
+        return True
+    return False
 
 
 def _find() -> str:

@@ -1,0 +1,71 @@
+"""Ctrl-C, at any moment of a command: it ends without a traceback, and with exit code 130.
+
+Python raises an interrupt wherever it happens to be. In the middle of an import that leaves half a module behind, and a
+library may make another error of it or lose it. So while a command is loaded, which changes nothing on the disk, Ctrl-C
+ends the process there and then. Once the command works, an interrupt is raised as usual, so that what it has begun is
+tidied up; and whatever comes of it in the end, the person who pressed Ctrl-C is not told of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+__all__ = ["EXIT_CODE", "interruptible", "leave_at_once", "was_interrupted"]
+
+EXIT_CODE = 128 + signal.SIGINT
+_AGAIN = 0.2
+"""Seconds until an interrupt is raised again that a finaliser has swallowed."""
+_came: list[int] = []
+
+
+def leave_at_once() -> None:
+    """From now on Ctrl-C ends the process. A command in the background that ignores it goes on doing so."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _leave)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Inside, Ctrl-C raises ``KeyboardInterrupt``. Afterwards it ends the process."""
+    if signal.getsignal(signal.SIGINT) is not _leave:
+        yield
+        return
+    hook = sys.unraisablehook
+    signal.signal(signal.SIGINT, _interrupt)
+    sys.unraisablehook = _raise_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGINT, _leave)
+
+
+def was_interrupted() -> bool:
+    """Whether Ctrl-C was pressed while the command worked."""
+    return bool(_came)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os._exit(EXIT_CODE)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _came.append(number)
+    raise KeyboardInterrupt
+
+
+def _raise_again(lost: Any) -> None:
+    """Raises an interrupt again that came in a finaliser, where Python drops it."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        timer = threading.Timer(_AGAIN, os.kill, (os.getpid(), signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+    else:
+        sys.__unraisablehook__(lost)
