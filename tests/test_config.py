@@ -195,6 +195,24 @@ class Tour(Settings):
     pauses: tuple[Annotated[int, Field(ge=1)], ...] = ()
 
 
+class Aged(Settings):
+    gone: ClassVar = {"starch": False}
+    days: int = 1
+    """How long it rests."""
+
+
+def test_a_setting_of_an_earlier_version_is_dropped_and_told_once_if_it_did_something(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert parse_settings(Aged, {"days": 2, "starch": False}).model_dump() == {"days": 2}
+    assert not caplog.records
+    for _ in range(2):
+        assert parse_settings(Aged, {"days": 2, "starch": True}).days == 2
+    assert [record.getMessage() for record in caplog.records] == [
+        "starch: True is a setting of an earlier version, and does nothing now"
+    ]
+
+
 def test_a_text_and_other_names_stand_for_settings() -> None:
     stops = parse_settings(Tour, {"stops": ["Ulm", {"town": "Bonn", "nights": 2}]}).stops
     assert stops == (Stop(town="Ulm"), Stop(town="Bonn", days=2))

@@ -10,11 +10,13 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import logging
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from enum import Enum
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
@@ -46,6 +48,8 @@ __all__ = [
     "problem_report",
 ]
 
+logger = logging.getLogger(__name__)
+
 
 class Settings(BaseModel):
     """The base of all settings: frozen. Unknown keys, NaN and infinity are errors."""
@@ -55,6 +59,8 @@ class Settings(BaseModel):
     """Settings that people look for in the wrong place: the path that they write, and the right one."""
     other_names: ClassVar[Mapping[str, str]] = {}
     """Names of settings in other systems, and ours."""
+    gone: ClassVar[Mapping[str, Any]] = {}
+    """Settings of earlier versions, and the value with which they did nothing. Runs that have them go on."""
     text_is: ClassVar[str] = ""
     """The setting that a text stands for where a table is expected; empty if a text is refused there."""
 
@@ -63,12 +69,18 @@ class Settings(BaseModel):
     def _in_our_names(cls, given: Any) -> Any:
         if isinstance(given, str) and cls.text_is:
             return {cls.text_is: given}
-        if not isinstance(given, Mapping) or not cls.other_names:
+        if not isinstance(given, Mapping) or not (cls.other_names or cls.gone):
             return given
+        for name in cls.gone.keys() & given.keys():
+            if given[name] != cls.gone[name]:
+                _tell_once(
+                    f"{name}: {_shown(given[name])} is a setting of an earlier version, and does nothing now"
+                )
         for theirs, ours in cls.other_names.items():
             if theirs in given and ours in given:
                 raise ValueError(f"{theirs} and {ours} are two ways to say one thing; leave out {theirs}")
-        return {cls.other_names.get(name, name): value for name, value in given.items()}
+        kept = {name: value for name, value in given.items() if name not in cls.gone}
+        return {cls.other_names.get(name, name): value for name, value in kept.items()}
 
     @field_validator("*", mode="before")
     @classmethod
@@ -78,6 +90,11 @@ class Settings(BaseModel):
         if isinstance(value, bool) and not _accepts_bool(cls.model_fields[str(info.field_name)].annotation):
             raise PydanticCustomError("not_a_boolean", "true and false are not values of this setting")
         return value
+
+
+@cache
+def _tell_once(text: str) -> None:
+    logger.warning(text)
 
 
 def chosen_by(name: str, default: str) -> Any:

@@ -122,10 +122,13 @@ def test_a_restored_memory_draws_the_same() -> None:
     own, other = memory(save_replay=True), memory(save_replay=True)
     for sequence in range(6):
         own.take([marked(sequence)])
+    own.snapshot(3)
     other.restore(own.state())
-    assert other.due() == own.due()
+    assert other.due() == own.due() == 6
     own.take([marked(6)])
     other.take([marked(6)])
+    for expected, found in zip(own.snapshot(2), other.snapshot(2), strict=True):
+        np.testing.assert_array_equal(expected.packed, found.packed)
     for key in range(3):
         np.testing.assert_array_equal(own.sample(8, 1, key).packed, other.sample(8, 1, key).packed)
     np.testing.assert_array_equal(own.snapshot(2)[1].packed, other.snapshot(2)[1].packed)
@@ -213,6 +216,58 @@ def test_a_sample_that_another_thread_wrote_into_is_drawn_again() -> None:
     own._replay.sample = disturbed  # type: ignore[method-assign, assignment]
     own.sample(8, 0, 0)
     assert len(draws) == 2
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_nothing_counts_that_was_drawn_while_another_thread_writes(raises: bool) -> None:
+    """Whether half-written rows give a sample or an error, and whether the write ends meanwhile or goes on."""
+    own = memory()
+    own.take([marked(0)])
+    own._writes += 1  # a write has begun
+    draws = []
+    draw = own._replay.sample
+
+    def half_written(*args: int) -> object:
+        draws.append(args)
+        if len(draws) == 2:
+            own._writes += 1  # and ends while the second sample is drawn
+        if raises and len(draws) < 3:
+            raise IndexError("half a row")
+        return draw(*args)  # type: ignore[arg-type]
+
+    own._replay.sample = half_written  # type: ignore[method-assign, assignment]
+    own.sample(8, 0, 0)
+    assert len(draws) == 3
+
+
+def test_an_error_that_no_write_explains_is_raised() -> None:
+    own = memory()
+    own.take([marked(0)])
+    with pytest.raises(ValueError, match="negative"):
+        own.sample(-1, 0, 0)
+
+
+def test_samples_drawn_ahead_are_those_of_the_next_keys_at_the_progress_of_the_run() -> None:
+    own = memory(prioritised=True, beta=0.0, final_beta=1.0)
+    own.take([marked(0)])
+    own.update_priorities(own.sample(8, 0, 0), np.arange(8, dtype=np.float32))
+    drawn = [*own.snapshot(2, 0.3), *own.snapshot(1, 0.9)]
+    for key, (sample, progress) in enumerate(zip(drawn, (0.3, 0.3, 0.9), strict=True)):
+        expected = own.sample(8, 0, key, progress)
+        np.testing.assert_array_equal(sample.packed, expected.packed)
+        np.testing.assert_array_equal(sample.weights, expected.weights)
+        assert len(np.unique(sample.weights)) > 1
+
+
+def test_a_sample_drawn_ahead_is_handed_out_until_it_is_learned_from() -> None:
+    own = memory(learning_steps=2)
+    own.take([marked(0)])
+    drawn = own.view().drawn(0.5)
+    first = drawn.sample(8, 0, 0)
+    assert drawn.sample(8, 0, 0) is first, "the step failed"
+    drawn.update_priorities(first, np.ones(8, np.float32))
+    assert drawn.sample(8, 0, 0) is not first
+    assert drawn.steps() == 2
 
 
 def test_samples_drawn_ahead_stay_as_they_were() -> None:

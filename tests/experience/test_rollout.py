@@ -15,7 +15,7 @@ from keisei.errors import ConfigError
 from keisei.experience.advantages import CreditRule, Judged, carries, estimate_advantages
 from keisei.experience.collected import CollectedSlab, Leases
 from keisei.experience.contract import Buffer
-from keisei.experience.rollout import ExperienceBuffer, Minibatch, RolloutView
+from keisei.experience.rollout import ExperienceBuffer, Minibatch, RolloutView, keeping_chances
 from keisei.games import registry
 from keisei.games.contract import Array, GameSpec
 from keisei.games.randomness import KeyedRandom
@@ -221,22 +221,67 @@ def test_minibatches_have_one_size_and_leave_nothing_out(rows: int, size: int, s
     np.testing.assert_array_equal(drawn[rows:], drawn[: len(drawn) - rows])
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.7, 1.0])
-def test_a_share_of_the_rows_has_the_largest_advantages(share: float) -> None:
-    """Large on either side of the mean, which is far from 0 here; in the order in which all rows would come."""
-    view = view_of(advantages=5 + np.random.default_rng(3).normal(size=40).astype(np.float32))
-    mean = sum(view.whole.advantages.tolist()) / 40
-    by_size = sorted(range(40), key=lambda row: -abs(view.whole.advantages[row] - mean))
-    wanted = set(by_size[: math.ceil(40 * share)])
-    drawn = [row for batch in view.minibatches(64, 1, 2, share) for row in batch.actions.tolist()]
-    everything = [row for batch in view.minibatches(64, 1, 2) for row in batch.actions.tolist()]
-    assert drawn == [row for row in everything if row in wanted]
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.7, 0.9])
+def test_rows_are_kept_as_often_as_their_advantages_are_large(share: float) -> None:
+    """Counted over many epochs. The mean of the advantages is far from 0 here, and distances are from the mean."""
+    advantages = 5 + np.random.default_rng(3).standard_t(2, size=40).astype(np.float32)
+    view, kept = view_of(advantages), math.ceil(40 * share)
+    chances, seen = keeping_chances(advantages, kept), np.zeros(40)
+    for epoch in range(2_000):
+        drawn = [row for batch in view.minibatches(64, 1, epoch, share) for row in batch.actions.tolist()]
+        assert len(drawn) == kept == len(set(drawn))
+        seen[drawn] += 1
+    np.testing.assert_allclose(seen / 2_000, chances, atol=0.05)
+    assert chances.sum() == pytest.approx(kept)
+    assert chances.max() <= 1
+    by_distance = chances[np.argsort(np.abs(advantages - advantages.mean()))]
+    assert (np.diff(by_distance) >= -1e-12).all()
+    assert by_distance[-1] > by_distance[0] >= share / 4
 
 
-def test_of_equal_advantages_as_many_are_taken() -> None:
-    view = view_of(advantages=np.ones(9, np.float32))
-    drawn = [row for batch in view.minibatches(64, 1, 2, 0.5) for row in batch.actions.tolist()]
-    assert sorted(drawn) == [0, 1, 2, 3, 4]
+def test_the_weighted_means_of_a_share_are_those_of_all_rows() -> None:
+    """Of whatever quantity, also one that goes with the advantage or with its size."""
+    random = np.random.default_rng(5)
+    advantages = random.standard_normal(200).astype(np.float32) + 1
+    view = view_of(advantages)
+    for quantity in (advantages, np.abs(advantages), np.ones(200), random.standard_normal(200)):
+        means = []
+        for epoch in range(1_000):
+            (batch,) = view.minibatches(200, 1, epoch, 0.3)
+            means.append(float((batch.weights * quantity[batch.actions]).mean()))
+        assert np.mean(means) == pytest.approx(quantity.mean(), abs=4 * np.std(means) / math.sqrt(1_000))
+
+
+def test_values_that_are_fitted_to_a_share_are_those_of_all_rows() -> None:
+    """Returns are 1 or -1, and the values are right, so large advantages are of surprising ends. A fit to these alone
+    would be nearly flat."""
+    random = np.random.default_rng(7)
+    values = random.uniform(-0.9, 0.9, 20_000)
+    returns = np.where(random.random(20_000) < (1 + values) / 2, 1.0, -1.0)
+    view = view_of((returns - values).astype(np.float32))
+    (batch,) = view.minibatches(20_000, 1, 2, 0.25)
+    chosen = batch.actions
+    slope = np.polyfit(values[chosen], returns[chosen], 1, w=np.sqrt(batch.weights))[0]
+    assert slope == pytest.approx(1, abs=0.06)
+    assert np.polyfit(values[chosen], returns[chosen], 1)[0] < 0.7, "the weights would not be needed"
+
+
+def test_all_rows_count_alike_when_all_are_kept() -> None:
+    view = view_of(np.arange(9, dtype=np.float32))
+    for share in (1.0, 0.95):
+        batches = list(view.minibatches(4, 1, 2, share))
+        assert [batch.weights.tolist() for batch in batches] == [[1] * 4] * 3
+        assert {row for batch in batches for row in batch.actions.tolist()} == {*range(9)}
+
+
+def test_of_equal_advantages_each_is_kept_as_often() -> None:
+    view, seen = view_of(np.ones(9, np.float32)), np.zeros(9)
+    for epoch in range(2_000):
+        (batch,) = view.minibatches(64, 1, epoch, 0.5)
+        assert len(batch) == 5
+        np.testing.assert_allclose(batch.weights, 1)
+        seen[batch.actions] += 1
+    np.testing.assert_allclose(seen / 2_000, 5 / 9, atol=0.05)
 
 
 def view_of(advantages: np.ndarray) -> RolloutView:  # type: ignore[type-arg]

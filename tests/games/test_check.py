@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from keisei.errors import ContractError, IllegalActionError, InvalidMoveError, SavedStateError
 from keisei.games import Outcome, RecordedGame, check_game
 from keisei.games.batched import SingleGameBatch
-from keisei.games.contract import Array, BoolArray, ByteArray, FinalRows, IntArray, Mirror, Rows, Step
+from keisei.games.contract import Array, BoolArray, ByteArray, FinalRows, IntArray, Rows, Step
 from keisei.games.randomness import KeyedRandom
 from keisei.games.tictactoe import TicTacToe
 
@@ -363,16 +363,6 @@ class TakesTheFirst(saying(looks_ahead=True)):  # type: ignore[misc]
 
 def test_a_batch_that_looks_ahead_passes() -> None:
     check_game(TakesTheFirst, steps=30)
-
-
-@broken("the mirror image of a mirror image must be the action itself")
-class MirrorThatTurnsRound(saying(mirror=Mirror(2, (1, 2, 0, 3, 4, 5, 6, 7, 8)))):  # type: ignore[misc]
-    pass
-
-
-@broken("spec.mirror.axis must be an axis of the observation after the first, got 3")
-class MirrorWithoutAxis(saying(mirror=Mirror(3, tuple(range(9))))):  # type: ignore[misc]
-    pass
 
 
 @broken("spec.plane_actions needs a whole number of actions for each of the 9 squares, got 10")

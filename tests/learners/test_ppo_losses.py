@@ -101,6 +101,15 @@ def test_value_loss_plain_and_clipped() -> None:
     assert away.value.item() == pytest.approx((1.4**2 + 1.8**2) / 2, rel=1e-5)
 
 
+def test_losses_are_weighted_means_over_rows() -> None:
+    weights = np.array([1.75, 0.25], np.float32)
+    ppo = fixed(torch.randn(2, 9, generator=torch.Generator().manual_seed(1)), [0.4, 0.2], clip=0.01)
+    rows, both = ppo.row_losses(two_rows()), ppo.losses(two_rows(weights=weights))
+    for name in Losses.__slots__:
+        first, second = getattr(rows, name).tolist()
+        assert getattr(both, name).item() == pytest.approx((1.75 * first + 0.25 * second) / 2, rel=1e-4), name
+
+
 def test_the_total_weighs_values_and_rewards_entropy() -> None:
     one = [torch.tensor(number) for number in (0.5, 2.0, 3.0, 9.0, 9.0)]
     assert Losses(*one).total(PPOConfig(value_weight=0.25), 0.1).item() == pytest.approx(0.5 + 0.5 - 0.3)

@@ -21,6 +21,7 @@ from keisei.learners.stacked_dqn import StackedDQN
 from keisei.learners.stacked_ppo import StackedPPO
 from keisei.learners.unit_processes import UnitProcesses
 from keisei.learners.unit_threads import UnitThreads
+from keisei.runs.metric_names import GRADIENT_STEPS
 
 AGENTS = 3
 PATHS = ("stacked", "threads", "processes", "sequential")
@@ -65,33 +66,23 @@ def test_threads_and_processes_give_the_bits_of_one_after_another(
         ("learner.dqn.double=false", "learner.dqn.tau=0.3", "learner.dqn.target_interval=1"),
         ("learner.replay.prioritised=true",),
         ("learner.dqn.max_grad_norm=0.01",),
+        ("learner.dqn.schedule=linear",),
         ("learner.algorithm=ppo",),
         ("learner.algorithm=ppo", "learner.ppo={minibatch_size: 1024, value_clip: 0.1}"),
+        ("learner.algorithm=ppo", "learner.ppo={minibatch_size: 15, advantage_share: 0.4}"),
         (
             "learner.algorithm=ppo",
             "learner.ppo={minibatch_size: 16, epochs: 4, target_kl: 0.001, max_grad_norm: 5}",
+        ),
+        (
+            "learner.algorithm=ppo",
+            "learner.ppo={minibatch_size: 16, schedule: cosine, entropy_weight: 0.5, final_entropy_weight: 0}",
         ),
     ],
 )
 def test_a_stacked_computation_comes_to_the_same_up_to_rounding(overrides: tuple[str, ...]) -> None:
     expected = trained("learner.training=sequential", *overrides)
     for stacked, alone in zip(trained("learner.training=stacked", *overrides), expected, strict=True):
-        torch.testing.assert_close(stacked, alone, rtol=1e-4, atol=1e-5)
-
-
-def test_a_stack_mirrors_the_rows_that_an_agent_alone_does() -> None:
-    """Also where the rows of an agent are an odd number."""
-    ppo = "learner.ppo={mirror: true, minibatch_size: 15, epochs: 1}"
-    found = []
-    for training in ("stacked", "sequential"):
-        with parts_of(
-            "env.game=connect-four", "learner.algorithm=ppo", ppo, f"learner.training={training}"
-        ) as parts:
-            learner = learner_of(parts)
-            fill(parts)
-            learner.learn(parts.buffer.view(), 0.3)
-            found.append([weights(learner, agent) for agent in range(2)])
-    for stacked, alone in zip(*found, strict=True):
         torch.testing.assert_close(stacked, alone, rtol=1e-4, atol=1e-5)
 
 
@@ -244,22 +235,62 @@ def test_an_agent_that_fails_is_told_left_out_and_tries_again(
         assert torch.equal(weights(learner, 2), expected[2])
 
 
-def test_if_a_joint_computation_fails_agents_learn_one_by_one() -> None:
-    expected = trained("learner.training=sequential", trainings=1)
-    with parts_of() as parts:
-        learner = learner_of(parts)
-        fill(parts)
-        (stack,) = learner.units
-        assert isinstance(stack, StackedDQN)
+def break_stack(stack: Any, after: int) -> None:
+    """Lets the joint computation of a stack fail after so many gradient steps."""
+    whole, left = stack._joint.gradients, [after]
 
-        def fail(samples: object) -> None:
+    def fail(*args: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
             raise BrokenError("all at once")
+        return whole(*args)
 
-        stack._joint.gradients = fail  # type: ignore[method-assign, assignment]
-        report = learner.learn(parts.buffer.view(), 0.3)
-        assert not report.failures
-        for agent in range(AGENTS):
-            torch.testing.assert_close(weights(learner, agent), expected[agent], rtol=1e-6, atol=1e-7)
+    stack._joint.gradients = fail
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+@pytest.mark.parametrize(("algorithm", "ahead"), [("dqn", False), ("dqn", True), ("ppo", False)])
+def test_if_a_joint_computation_fails_agents_go_on_alone_after_the_steps_that_they_have_made(
+    algorithm: str, ahead: bool, after: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No step is lost, and none is made twice, also where samples were drawn ahead. The first failure is a warning."""
+    found, counts = [], []
+    for training in ("stacked", "sequential"):
+        with parts_of(f"learner.training={training}", f"learner.algorithm={algorithm}") as parts:
+            learner = learner_of(parts)
+            fill(parts)
+            if training == "stacked":
+                (stack,) = learner.units
+                break_stack(stack, after)
+            views = parts.buffer.view()
+            if ahead:
+                views = [view.drawn(0.3) for view in views]
+            report = learner.learn(views, 0.3)
+            assert not report.failures
+            found.append([weights(learner, agent) for agent in range(AGENTS)])
+            counts.append([numbers[GRADIENT_STEPS] for numbers in report.owners.values()])
+    assert counts[0] == counts[1]
+    assert min(counts[0]) > 3
+    for stacked, alone in zip(*found, strict=True):
+        torch.testing.assert_close(stacked, alone, rtol=1e-4, atol=1e-5)
+    (warning,) = (record for record in caplog.records if record.levelname == "WARNING")
+    assert "agents 0, 1, 2 cannot learn at once, so each learns alone" in warning.getMessage()
+    assert "BrokenError: all at once" in warning.getMessage()
+
+
+def test_a_value_that_nobody_learns_does_not_keep_agents_from_learning_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = []
+    for training in ("stacked", "sequential"):
+        with parts_of(f"learner.training={training}", "model.outputs=q") as parts:
+            learner = learner_of(parts)
+            fill(parts)
+            learner.learn(parts.buffer.view(), 0.3)
+            found.append([weight for agent in learner.agents for weight in agent.network.parameters()])
+    for stacked, alone in zip(*found, strict=True):
+        torch.testing.assert_close(stacked, alone, rtol=1e-4, atol=1e-5)
+    assert not caplog.records
 
 
 def test_a_training_that_hangs_is_told_and_its_agent_is_left_out_until_it_returns() -> None:

@@ -190,17 +190,19 @@ class MemoryView:
 
 
 class DrawnSamples:
-    """Samples that were drawn before learning begins. They are handed out in order, whatever the key."""
+    """Samples that were drawn before learning begins. They are handed out in order, whatever the key. One that nobody
+    has learned from yet is handed out again, so a step that has failed loses nothing."""
 
     def __init__(self, memory: AgentMemory, samples: Sequence[ReplaySample]) -> None:
         self._memory, self._samples = memory, list(samples)
         self._errors: list[tuple[ReplaySample, FloatArray]] = []
 
     def steps(self) -> int:
+        """Gives the steps of the whole training."""
         return len(self._samples)
 
     def sample(self, size: int, seed: int, key: int, progress: float = 1.0) -> ReplaySample:
-        return self._samples.pop(0)
+        return self._samples[len(self._errors)]
 
     def update_priorities(self, sample: ReplaySample, errors: FloatArray) -> None:
         """Keeps the errors for ``settle``."""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to i
 
 __all__ = ["AgentRollout"]
 
+_SAVED = tuple(name for name in Minibatch.__slots__ if name != "weights")
+"""The columns in checkpoints. All rows of a rollout count alike before some are chosen."""
+
 
 class AgentRollout:
     """Adds up the experience of several collections until the agent learns from it."""
@@ -56,13 +59,13 @@ class AgentRollout:
         from keisei.runs.checkpoint import State
 
         carry, rows = self._buffer.state(), merged(self._parts or [self._nothing])
-        columns = {name: from_numpy(getattr(rows, name)) for name in Minibatch.__slots__}
+        columns = {name: from_numpy(getattr(rows, name)) for name in _SAVED}
         return State({**carry.tensors, "rollout": columns}, carry.document)
 
     def restore(self, state: State) -> None:
         self._buffer.restore(state)
         saved = state.tensors.get("rollout", {})
-        examples = {name: getattr(self._nothing, name) for name in Minibatch.__slots__}
+        examples = {name: getattr(self._nothing, name) for name in _SAVED}
         columns = columns_like(examples, saved) if saved else {}
         self._parts = [Minibatch(**columns)] if columns else []
         for part in self._parts:

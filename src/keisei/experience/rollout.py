@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,14 +21,17 @@ from keisei.experience.carry import Carry, Closed
 from keisei.experience.collected import CollectedSlab, Leases
 from keisei.experience.contract import Lend
 from keisei.experience.judging import Judge, judge_slab
-from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, GameSpec, IntArray
+from keisei.games.contract import Array, ByteArray, FloatArray, GameSpec, IntArray
 from keisei.games.randomness import keyed_word
 from keisei.runs.metric_names import CARRIED, DROPPED_CARRIES
 
 if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
     from keisei.runs.checkpoint import State
 
-__all__ = ["ExperienceBuffer", "Judge", "Minibatch", "RolloutView", "merged", "shuffled"]
+__all__ = ["ExperienceBuffer", "Judge", "Minibatch", "RolloutView", "keeping_chances", "merged"]
+
+_LEAST = 0.25
+"""The least chance of a row to be learned from, as a share of the usual chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,12 @@ class Minibatch:
     """Values before the update: of the policy that acted, or of the judge if it was used."""
     advantages: FloatArray
     returns: FloatArray
+    weights: FloatArray = field(default_factory=lambda: np.zeros(0, np.float32))
+    """How much each row counts in a mean over rows. Left out, all count alike."""
+
+    def __post_init__(self) -> None:
+        if not len(self.weights):
+            object.__setattr__(self, "weights", np.ones(len(self.actions), np.float32))
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -65,13 +74,18 @@ class RolloutView:
         return self.whole
 
     def minibatches(self, size: int, seed: int, epoch: int, share: float = 1.0) -> Iterator[Minibatch]:
-        """Yields a share of all transitions, those with the largest advantages, in an order keyed by (seed, epoch).
-        The last minibatch is filled up with the first transitions again. With a new size in each update, torch would
-        prepare its convolutions again each time and keep them all (measured: 2 MB an update)."""
+        """Yields a share of all transitions, in an order keyed by (seed, epoch). The last minibatch is filled up with
+        the first transitions again. With a new size in each update, torch would prepare its convolutions again each
+        time and keep them all (measured: 2 MB an update)."""
         whole = self.merged()
-        order = shuffled(len(whole), seed, epoch)
+        random = np.random.Generator(np.random.Philox(key=keyed_word(seed, epoch)))
+        order = random.permutation(len(whole))
         if share < 1:
-            order = order[_has_large_advantage(whole.advantages, share)[order]]
+            kept = _share_of(len(whole), share)
+            chances = keeping_chances(whole.advantages, kept)
+            order = order[_drawn(chances[order], kept, random.random())]
+            weights = (kept / len(whole) / chances).astype(np.float32)
+            whole = replace(whole, weights=weights)
         if len(order) > size and len(order) % size:
             order = np.concatenate([order, order[: size - len(order) % size]])
         for start in range(0, len(order), size):
@@ -208,18 +222,34 @@ class ExperienceBuffer:
         return Minibatch(closed.packed, closed.action, closed.log_prob, values, advantages, returns)
 
 
-def shuffled(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """Gives a permutation that depends only on its key."""
-    return np.random.Generator(np.random.Philox(key=keyed_word(seed, epoch))).permutation(count)
+def keeping_chances(advantages: FloatArray, kept: int) -> NDArray[np.float64]:
+    """Gives the probability of each row to be one of the ``kept`` rows that are learned from. It grows with the
+    distance of the advantage from the mean: the gradient of such a row is large, and so is its value's error.
+
+    A row that is as good as expected keeps a quarter of the usual chance. So no weight is more than four times the
+    usual one, and what all rows have in common, as the entropy, is not left to a few.
+    """
+    if kept == len(advantages):
+        return np.ones(kept)
+    distances = np.abs(advantages - advantages.mean(), dtype=np.float64)
+    usual = distances.mean()
+    chances: NDArray[np.float64] = np.ones(len(advantages))
+    if usual > 0:
+        chances = _LEAST + (1 - _LEAST) * distances / usual
+    chances *= kept / chances.sum()
+    while chances.max() > 1:  # what is beyond certain goes to the others
+        certain = chances >= 1
+        chances[certain] = 1
+        chances[~certain] *= (kept - certain.sum()) / chances[~certain].sum()
+    return chances
 
 
-def _has_large_advantage(advantages: FloatArray, share: float) -> BoolArray:
-    """Marks a share of the rows: those whose advantages are furthest from the mean. Their actions were better or worse
-    than expected, so most of the gradient comes from them. Of equal ones the first are taken."""
-    distances = np.abs(advantages - advantages.mean())
-    chosen = np.zeros(len(advantages), np.bool_)
-    chosen[np.argsort(-distances, kind="stable")[: _share_of(len(advantages), share)]] = True
-    return chosen
+def _drawn(chances: NDArray[np.float64], count: int, uniform: float) -> NDArray[np.int64]:
+    """Draws ``count`` rows, each with its own chance, by marks at equal distances on the sum of chances (systematic
+    sampling). The chances add up to ``count``."""
+    ends = np.cumsum(chances)
+    ends[-1] = count  # not a rounding less
+    return np.searchsorted(ends, np.arange(count) + 1 - uniform)
 
 
 def _share_of(rows: int, share: float) -> int:

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from keisei.games.contract import Array, ByteArray, Mirror, ObservationSpec
+from keisei.games.contract import Array, ByteArray, ObservationSpec
 from keisei.games.grid_faces import DropFace
 from keisei.games.options import whole_number
 from keisei.games.randomness import KeyedRandom
@@ -30,7 +30,6 @@ class ConnectFour(SingleGame):
         self.name = "connect-four"
         self.num_actions = self.columns
         self.observation = ObservationSpec((2, self.rows, self.columns), np.dtype(np.uint8))
-        self.mirror = Mirror(axis=2, actions=tuple(reversed(range(self.columns))))
         self.face = DropFace(self.rows, self.columns)
 
     def reset(self, rng: KeyedRandom) -> None:

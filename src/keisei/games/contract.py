@@ -69,16 +69,6 @@ class ActionInputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Mirror:
-    """A symmetry of the rules: a position and its mirror image are worth the same, and so are their actions."""
-
-    axis: int
-    """The axis of the observation that is turned round."""
-    actions: tuple[int, ...]
-    """[actions]: the mirror image of each action."""
-
-
-@dataclass(frozen=True, slots=True)
 class GameSpec:
     """Describes a game to players and learners."""
 
@@ -104,8 +94,6 @@ class GameSpec:
     may then compute its logits as planes."""
     action_inputs: ActionInputs | None = field(default=None, repr=False)
     """The inputs that describe each action; None if the game does not say."""
-    mirror: Mirror | None = field(default=None, repr=False)
-    """The mirror images of positions and actions; None if the rules are not symmetric."""
     looks_ahead: bool = field(default=False, repr=False)
     """True if the batch is a ``LooksAhead``. Players that look ahead then use it."""
     scored_by_rewards: bool = field(default=False, repr=False)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from keisei.errors import ContractError
-from keisei.games.contract import Array, GameSpec, Mirror, ObservationSpec
+from keisei.games.contract import Array, GameSpec, ObservationSpec
 from keisei.games.faces import GameFace
 from keisei.games.randomness import KeyedRandom
 from keisei.games.records import RecordFormat
@@ -96,8 +96,6 @@ class SingleGame(ABC):
     """True in games without winners. The score is then the sum of the rewards."""
     plane_actions: bool = False
     """True if actions are numbered kind · squares + square, in the order of the observation's squares."""
-    mirror: Mirror | None = None
-    """The mirror images of positions and actions; None if the rules are not symmetric."""
     chance: bool = False
     """True if chance decides what a seat may do, as dice do. Players that search then refuse the game."""
     record_format: RecordFormat | None = None
@@ -191,7 +189,6 @@ def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
         max_plies=max_plies,
         endings=("unfinished", *game.endings, "truncated"),
         plane_actions=game.plane_actions,
-        mirror=game.mirror,
         scored_by_rewards=game.scored_by_rewards,
         chance=game.chance,
         record_format=game.record_format,

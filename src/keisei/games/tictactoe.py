@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from keisei.games.contract import Array, Mirror, ObservationSpec
+from keisei.games.contract import Array, ObservationSpec
 from keisei.games.grid_faces import MarkFace
 from keisei.games.randomness import KeyedRandom
 from keisei.games.single import Outcome, SingleGame
@@ -25,7 +25,6 @@ class TicTacToe(SingleGame):
     observation = ObservationSpec((2, 3, 3), np.dtype(np.uint8))
     zero_sum = True
     endings = ("three in a row", "full board")
-    mirror = Mirror(axis=2, actions=(2, 1, 0, 5, 4, 3, 8, 7, 6))
     face = MarkFace()
 
     def reset(self, rng: KeyedRandom) -> None:

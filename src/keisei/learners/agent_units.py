@@ -46,11 +46,14 @@ class Alone:
         """Whether a rollout is empty, since the agent has not acted."""
         return isinstance(self.learner, PPO) and not len(views[self.agent])
 
-    def learn(self, views: Mapping[int, Any], progress: float) -> dict[int, Outcome]:
+    def learn(
+        self, views: Mapping[int, Any], progress: float, made: Sequence[Any] = ()
+    ) -> dict[int, Outcome]:
+        """Trains the agent. Steps that it has ``made`` in this training are not made again."""
         if self.rests(views):
             return {self.agent: {}}
         try:
-            return {self.agent: self.learner.learn(views[self.agent], progress).owners[0]}
+            return {self.agent: self.learner.learn(views[self.agent], progress, made).owners[0]}
         except Exception as error:
             self.learner.network.eval()
             return {self.agent: failure_of(self.agent, error)}
@@ -60,11 +63,3 @@ def failure_of(agent: int, error: Exception) -> str:
     """Gives the reason in one line, and keeps the traceback in the log."""
     logger.info("agent %d could not learn and tries again with its next training", agent, exc_info=error)
     return in_one_line(error)
-
-
-def one_by_one(units: Sequence[Alone], views: Mapping[int, Any], progress: float) -> dict[int, Outcome]:
-    """Trains agents one after the other."""
-    found: dict[int, Outcome] = {}
-    for unit in units:
-        found |= unit.learn(views, progress)
-    return found

@@ -87,13 +87,14 @@ class DQN:
         self._run_target = compiled(self.target, compile_network, observation)
         self._precision = half_precision(mixed_precision, self._device)
 
-    def learn(self, view: ReplayView, progress: float) -> Report:
-        """Makes the gradient steps that are due, each with its own sample."""
+    def learn(self, view: ReplayView, progress: float, made: Sequence[Step] = ()) -> Report:
+        """Makes the gradient steps that are due, each with its own sample. Those that were ``made`` already are not
+        made again."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.learning_rate_at(progress)
         self.network.train()
-        steps: list[Step] = []
-        for _ in range(view.steps()):
+        steps = [*made]
+        for _ in range(view.steps() - len(made)):
             sample = self.draw(view, progress)
             steps.append(self.step(sample))
             view.update_priorities(sample, steps[-1].errors)

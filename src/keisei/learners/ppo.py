@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -26,7 +25,6 @@ from keisei.experience.rollout import Minibatch
 from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import Forward, compiled, half_precision
 from keisei.learners.contract import Report
-from keisei.learners.mirroring import Mirroring
 from keisei.learners.ppo_config import PPOConfig
 from keisei.learners.saved_state import checked_document
 from keisei.learners.shards import Shards, added, descend, split
@@ -56,8 +54,8 @@ class Rollout(Protocol):
         ...
 
     def minibatches(self, size: int, seed: int, epoch: int, share: float) -> Iterator[Minibatch]:
-        """A share of all transitions, those with the largest advantages, in minibatches of one size, in an order
-        keyed by (seed, epoch)."""
+        """A share of all transitions, with their weights, in minibatches of one size, in an order keyed by (seed,
+        epoch)."""
         ...
 
 
@@ -147,32 +145,24 @@ class PPO:
         self._shards = Shards(threads if self._device.type == "cpu" else 1)
         self._run_network = compiled(network, compile_network, game.spec.observation.shape)
         self._precision = half_precision(mixed_precision, self._device)
-        self._mirroring = Mirroring(game.spec) if config.mirror else None
-        self._before = deepcopy(network).eval() if config.mirror else None
-        """The network at the start of an update: it says how probable mirrored actions were."""
 
-    def learn(self, view: Rollout, progress: float) -> Report:
-        """Learns for some epochs of minibatches; fewer if the policy moves too far from the one that acted."""
+    def learn(self, view: Rollout, progress: float, made: Sequence[Losses] = ()) -> Report:
+        """Learns for some epochs of minibatches; fewer if the policy moves too far from the one that acted. The steps
+        that were ``made`` already, the first ones, are not made again."""
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate_at(progress)
-        self.remember()
         self.network.train()
-        steps: list[Losses] = []
+        before, steps = iter(made), list[Losses]()
         for epoch in range(config.epochs):
             minibatches = self.minibatches(view, epoch)
-            in_epoch = [self.step(batch, progress) for batch in minibatches]
+            in_epoch = [next(before, None) or self.step(batch, progress) for batch in minibatches]
             steps += in_epoch
             if self.has_moved_too_far(in_epoch):
                 break
         self.network.eval()
         self.updates += 1
         return self.report(steps, view.merged(), progress)
-
-    def remember(self) -> None:
-        """Keeps the weights as they are before an update, if rows are to be mirrored."""
-        if self._before is not None:
-            self._before.load_state_dict(self.network.state_dict())
 
     def minibatches(self, view: Rollout, epoch: int) -> Iterator[Minibatch]:
         """Gives the minibatches of one epoch of the next update."""
@@ -249,16 +239,15 @@ class PPO:
 
     def losses(self, batch: Minibatch) -> Losses:
         """Computes the losses of a minibatch, with gradients. Advantages are used as they are."""
-        return self.row_losses(batch).reduced(torch.mean)
+        weights = as_tensor(batch.weights).to(self._device)
+        return self.row_losses(batch).reduced(lambda values: (values * weights).mean())
 
     def row_losses(self, batch: Minibatch) -> Losses:
-        """Computes the losses of each row."""
-        rows, old = self._rows(batch.packed, batch.actions, self._mirroring), batch.log_probs
-        if self._mirroring is not None:
-            old = np.where(self._mirroring.chosen(len(old)), self._before_update(rows), old)
+        """Computes the losses of each row, without its weight."""
+        rows = self._rows(batch.packed, batch.actions)
         log_probs, chosen, values = self._evaluated(self._run_network, rows)
         advantages = as_tensor(batch.advantages).to(self._device)
-        ratio_log = chosen - as_tensor(old).to(self._device)
+        ratio_log = chosen - as_tensor(batch.log_probs).to(self._device)
         ratio = ratio_log.exp()
         clipped = ratio.clamp(1 - self.config.clip, 1 + self.config.clip)
         return Losses(
@@ -269,11 +258,9 @@ class PPO:
             clip_fraction=((ratio - 1).abs() > self.config.clip).float().detach(),
         )
 
-    def _rows(self, packed: ByteArray, actions: IntArray, mirroring: Mirroring | None = None) -> _Rows:
+    def _rows(self, packed: ByteArray, actions: IntArray) -> _Rows:
         """Unpacks decisions. Of Shogi's 2187 actions some 60 are legal, so the others are skipped."""
         observations, legal = self._game.unpack(packed)
-        if mirroring is not None:
-            actions = mirroring.mirror(observations, legal, actions)
         listed = as_tensor(self._listed(legal)).to(self._device)
         taken = (listed == as_tensor(actions).to(self._device)[:, None]).int().argmax(1, keepdim=True)
         return _Rows(as_tensor(observations).to(self._device), listed, taken)
@@ -285,13 +272,6 @@ class PPO:
         log_probs = masked_log_softmax(logits.float(), rows.listed >= 0)
         return log_probs, log_probs.gather(1, rows.taken).squeeze(1), values.float()
 
-    @torch.no_grad()
-    def _before_update(self, rows: _Rows) -> FloatArray:
-        """Gives the log-probabilities of actions by the weights before the update. A mirrored row was never played, so
-        its slab does not say how probable its action was; and a ratio to the row that was played means nothing."""
-        assert self._before is not None
-        return self._evaluated(self._before, rows)[1].cpu().numpy()
-
     def _listed(self, legal: BoolArray) -> IntArray:
         """Lists the actions whose logits are computed."""
         return legal_actions(legal)
@@ -299,8 +279,10 @@ class PPO:
     def _normalised(self, batch: Minibatch) -> Minibatch:
         if not self.config.normalise_advantages or len(batch) < 2:
             return batch
-        advantages = batch.advantages
-        return replace(batch, advantages=(advantages - advantages.mean()) / (advantages.std() + 1e-8))
+        mean = np.average(batch.advantages, weights=batch.weights)
+        centred = batch.advantages - mean
+        deviation = np.sqrt(np.average(centred * centred, weights=batch.weights))
+        return replace(batch, advantages=centred / (deviation + 1e-8))
 
     def _value_losses(self, values: Tensor, batch: Minibatch) -> Tensor:
         returns = as_tensor(batch.returns).to(self._device)

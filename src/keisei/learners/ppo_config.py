@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,6 +17,8 @@ __all__ = ["PPOConfig"]
 class PPOConfig(Settings):
     """Settings of the learner."""
 
+    gone: ClassVar[Mapping[str, Any]] = {"mirror": False}
+
     learning_rate: LearningRate = 3e-4
     """Step size of the optimiser at the start of the run."""
     schedule: RateSchedule = "linear"
@@ -25,15 +28,14 @@ class PPOConfig(Settings):
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] = 3
     """Passes over the data of each update."""
     advantage_share: PositiveShare = 1.0
-    """Share of an update's decisions to learn from: those with the largest advantages, of either sign. The others
-    would change little and take as long. Below 1, the same time has room for more games."""
+    """Share of an update's decisions to learn from. The larger an advantage, of either sign, the more probably its
+    decision is kept, and the less it counts; so the means stay those of all decisions. Below 1, the same time has room
+    for more games."""
     minibatch_size: MinibatchSize = 512
     """Decisions of one gradient step."""
     parts: Parts | Literal["auto"] = "auto"
     """Parts of a minibatch. Their gradients are added in order, so the bits of the weights depend on this number.
     Threads share the parts. ``auto`` takes what suits the network; a GPU always uses 1."""
-    mirror: bool = False
-    """Learn from half of the decisions as if the board was mirrored, where the rules are symmetric."""
     clip: Limit = 0.2
     """How far the probability ratio may move before its gradient is cut."""
     value_clip: Limit | None = None

@@ -14,7 +14,7 @@ from keisei.experience.replayed import ReplaySample, ReplayView
 from keisei.games.contract import BoolArray, FloatArray, Game, IntArray
 from keisei.learners.agent_units import failure_of
 from keisei.learners.dqn import DQN, Step
-from keisei.learners.stacked_unit import StackedUnit, empty_rows
+from keisei.learners.stacked_unit import StackedUnit, empty_rows, stacked_gradients
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.gather_network import every_action
 from keisei.policies.q_network import QNetwork
@@ -34,18 +34,21 @@ class StackedDQN(StackedUnit[DQN]):
         share_memory(self._joint.target, [learner.target for learner in learners])
 
     def _learn_at_once(
-        self, views: Mapping[int, ReplayView], progress: float, failures: dict[int, str]
+        self,
+        views: Mapping[int, ReplayView],
+        progress: float,
+        made: Mapping[int, list[Step]],
+        failures: dict[int, str],
     ) -> Mapping[int, Mapping[str, float]]:
         """Makes the gradient steps that are due to each agent."""
-        steps: dict[int, list[Step]] = {agent: [] for agent in self.agents}
         due = {agent: views[agent].steps() for agent in self.agents}
         for number in range(max(due.values())):
             acting = [agent for agent in self.agents if number < due[agent] and agent not in failures]
             samples = self._draw(acting, views, progress, failures)
             if samples:
-                self._step(samples, progress, steps, failures)
-                self._update_priorities(samples, views, steps, failures)
-        return {agent: self._learner(agent).report(steps[agent], progress).owners[0] for agent in self.agents}
+                self._step(samples, progress, made, failures)
+                self._update_priorities(samples, views, made, failures)
+        return {agent: self._learner(agent).report(made[agent], progress).owners[0] for agent in self.agents}
 
     def _draw(
         self,
@@ -67,7 +70,7 @@ class StackedDQN(StackedUnit[DQN]):
         self,
         samples: Mapping[int, ReplaySample],
         progress: float,
-        steps: Mapping[int, list[Step]],
+        made: Mapping[int, list[Step]],
         failures: dict[int, str],
     ) -> None:
         """Makes one gradient step of all agents that have a sample."""
@@ -78,10 +81,11 @@ class StackedDQN(StackedUnit[DQN]):
                 loss = float(found.losses[place])
                 if agent in samples and self._is_finite(agent, loss, samples[agent], failures):
                     moving.append(place)
-                    steps[agent].append(Step(loss, float(found.q_means[place]), found.errors[place]))
             rate = self._config.learning_rate_at(progress)
             self._adam.step(found.gradients, moving, rate, self._config.max_grad_norm)
             for place in moving:
+                step = Step(float(found.losses[place]), float(found.q_means[place]), found.errors[place])
+                made[self.agents[place]].append(step)
                 self.learners[place].steps += 1
             interval = self._config.target_interval
             self._joint.follow([place for place in moving if self.learners[place].steps % interval == 0])
@@ -90,14 +94,14 @@ class StackedDQN(StackedUnit[DQN]):
         self,
         samples: Mapping[int, ReplaySample],
         views: Mapping[int, ReplayView],
-        steps: Mapping[int, list[Step]],
+        made: Mapping[int, list[Step]],
         failures: dict[int, str],
     ) -> None:
         for agent, sample in samples.items():
             if agent in failures:
                 continue
             try:
-                views[agent].update_priorities(sample, steps[agent][-1].errors)
+                views[agent].update_priorities(sample, made[agent][-1].errors)
             except Exception as error:
                 failures[agent] = failure_of(agent, error)
 
@@ -124,7 +128,7 @@ class _JointDQN(DQN):
         weights = as_tensor(whole.weights).to(self._device)
         by_agent = (len(samples), -1)
         losses = (weights * self._losses(predicted, targets)).view(by_agent).mean(1)
-        gradients = torch.autograd.grad(losses.sum(), self._parameters)
+        gradients = stacked_gradients(losses.sum(), self._parameters)
         q = predicted.detach().mean(1)
         return _Found(
             losses.detach().cpu().numpy(),

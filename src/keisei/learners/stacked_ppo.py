@@ -12,9 +12,8 @@ from torch import Tensor
 from keisei.experience.rollout import Minibatch, RolloutView
 from keisei.games.contract import Array, BoolArray, Game, IntArray
 from keisei.learners.agent_units import failure_of
-from keisei.learners.mirroring import Mirroring
-from keisei.learners.ppo import PPO, Losses, PPOConfig
-from keisei.learners.stacked_unit import StackedUnit, empty_rows
+from keisei.learners.ppo import PPO, Losses
+from keisei.learners.stacked_unit import StackedUnit, empty_rows, stacked_gradients
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.gather_network import every_action
 from keisei.policies.networks import ActorCritic
@@ -33,24 +32,26 @@ class StackedPPO(StackedUnit[PPO]):
         super().__init__(agents, learners, network, game)
 
     def _learn_at_once(
-        self, views: Mapping[int, RolloutView], progress: float, failures: dict[int, str]
+        self,
+        views: Mapping[int, RolloutView],
+        progress: float,
+        made: Mapping[int, list[Losses]],
+        failures: dict[int, str],
     ) -> Mapping[int, Mapping[str, float]]:
         """Learns for some epochs of minibatches. An agent whose policy moves too far ends earlier than others."""
-        self._joint.remember()
-        steps: dict[int, list[Losses]] = {agent: [] for agent in self.agents}
         going_on = [agent for agent in self.agents if len(views[agent])]
         for epoch in range(self._config.epochs):
-            before = {agent: len(steps[agent]) for agent in going_on}
+            before = {agent: len(made[agent]) for agent in going_on}
             shuffled = {agent: self._learner(agent).minibatches(views[agent], epoch) for agent in going_on}
             while batches := self._next(shuffled, failures):
-                self._step(batches, progress, steps, failures)
+                self._step(batches, progress, made, failures)
             going_on = [
                 agent
                 for agent in going_on
                 if agent not in failures
-                and not self._learner(agent).has_moved_too_far(steps[agent][before[agent] :])
+                and not self._learner(agent).has_moved_too_far(made[agent][before[agent] :])
             ]
-        return {agent: self._end(agent, steps[agent], views[agent], progress) for agent in self.agents}
+        return {agent: self._end(agent, made[agent], views[agent], progress) for agent in self.agents}
 
     def _end(
         self, agent: int, steps: Sequence[Losses], view: RolloutView, progress: float
@@ -77,7 +78,7 @@ class StackedPPO(StackedUnit[PPO]):
         self,
         batches: Mapping[int, Minibatch],
         progress: float,
-        steps: Mapping[int, list[Losses]],
+        made: Mapping[int, list[Losses]],
         failures: dict[int, str],
     ) -> None:
         """Makes one gradient step of all agents that have a minibatch."""
@@ -90,17 +91,13 @@ class StackedPPO(StackedUnit[PPO]):
                 total = float(totals[place])
                 if agent in batches and self._is_finite(agent, total, batches[agent], failures):
                     moving.append(place)
-                    steps[agent].append(losses.of(place))
             self._adam.step(gradients, moving, config.learning_rate_at(progress), config.max_grad_norm)
+            for place in moving:
+                made[self.agents[place]].append(losses.of(place))
 
 
 class _JointPPO(PPO):
     """PPO on a stacked network. A minibatch has the rows of all agents, one agent after the other."""
-
-    def __init__(self, network: ActorCritic, game: Game, config: PPOConfig) -> None:
-        super().__init__(network, game, config)
-        if config.mirror:
-            self._mirroring = Mirroring(game.spec, config.minibatch_size)
 
     def gradients(
         self, batches: Sequence[Minibatch | None], entropy_weight: float
@@ -113,11 +110,11 @@ class _JointPPO(PPO):
         shares = np.zeros((len(batches), size), np.float32)
         for share, count in zip(shares, counts, strict=True):
             share[:count] = 1 / max(1, count)
-        weights = torch.from_numpy(shares).to(self._device)
+        weights = torch.from_numpy(shares * whole.weights.reshape(shares.shape)).to(self._device)
         rows = self.row_losses(whole)
         losses = rows.reduced(lambda values: (values.view(weights.shape) * weights).sum(1))
         total = losses.total(self.config, entropy_weight).sum()
-        gradients = torch.autograd.grad(total, self._parameters)
+        gradients = stacked_gradients(total, self._parameters)
         return losses.detached(), gradients
 
     @cached_property

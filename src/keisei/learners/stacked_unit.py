@@ -15,16 +15,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from keisei.errors import in_one_line
 from keisei.games.contract import ByteArray, Game, IntArray
-from keisei.learners.agent_units import Alone, Outcome, failure_of, one_by_one
+from keisei.learners.agent_units import Alone, Outcome, failure_of
 from keisei.learners.dqn import DQN
 from keisei.learners.ppo import PPO
 from keisei.learners.stacked_adam import StackedAdam
 from keisei.policies.networks import ActorCritic
 from keisei.policies.stacked_network import share_memory
 
-__all__ = ["StackedUnit", "empty_rows"]
+__all__ = ["StackedUnit", "empty_rows", "stacked_gradients"]
 
 logger = logging.getLogger(__name__)
 OneLearner = TypeVar("OneLearner", DQN, PPO)
@@ -46,19 +49,23 @@ class StackedUnit(ABC, Generic[OneLearner]):
         self.network = network
         self._game = game
         weights = share_memory(network, [learner.network for learner in learners])
+        self._is_told = False
         self._adam = StackedAdam(weights, [learner.optimizer for learner in learners])
 
     def learn(self, views: Mapping[int, Any], progress: float) -> dict[int, Outcome]:
         """Trains each agent on its own view."""
         self._adam.gather()
+        made: dict[int, list[Any]] = {agent: [] for agent in self.agents}
         failures: dict[int, str] = {}
         try:
-            numbers = self._learn_at_once(views, progress, failures)
-        except Exception as error:  # nobody knows whose fault it is: each of them tries alone
-            logger.info("agents %s cannot learn at once, so each learns alone", self.agents, exc_info=error)
+            numbers = self._learn_at_once(views, progress, made, failures)
+        except Exception as error:  # nobody knows whose fault it is: each of them goes on alone
+            self._tell(error)
             self._adam.scatter()
-            left = [Alone(agent, self._learner(agent)) for agent in self.agents if agent not in failures]
-            return {**failures, **one_by_one(left, views, progress)}
+            outcomes: dict[int, Outcome] = dict(failures)
+            for agent in [agent for agent in self.agents if agent not in failures]:
+                outcomes |= Alone(agent, self._learner(agent)).learn(views, progress, made[agent])
+            return outcomes
         self._adam.scatter()
         return {agent: failures.get(agent) or numbers[agent] for agent in self.agents}
 
@@ -68,9 +75,26 @@ class StackedUnit(ABC, Generic[OneLearner]):
 
     @abstractmethod
     def _learn_at_once(
-        self, views: Mapping[int, Any], progress: float, failures: dict[int, str]
+        self,
+        views: Mapping[int, Any],
+        progress: float,
+        made: Mapping[int, list[Any]],
+        failures: dict[int, str],
     ) -> Mapping[int, Mapping[str, float]]:
-        """Trains all agents, notes those that fail, and gives the numbers of each."""
+        """Trains all agents, notes the steps that each has made and the agents that fail, and gives the numbers of
+        each."""
+
+    def _tell(self, error: Exception) -> None:
+        """Tells the first failure as a warning, since agents that learn one by one take longer."""
+        level = logging.INFO if self._is_told else logging.WARNING
+        self._is_told = True
+        logger.log(
+            level,
+            "agents %s cannot learn at once, so each learns alone, which takes longer: %s",
+            ", ".join(map(str, self.agents)),
+            in_one_line(error),
+            exc_info=error if level == logging.INFO else None,
+        )
 
     def _learner(self, agent: int) -> OneLearner:
         return self.learners[self.agents.index(agent)]
@@ -88,3 +112,9 @@ def empty_rows(game: Game, count: int) -> tuple[ByteArray, IntArray]:
     """Gives the first position of a game and a legal action, so many times: rows that teach nothing."""
     packed: ByteArray = game.pack()[:1].repeat(count, axis=0)
     return packed, np.full(count, np.flatnonzero(game.legal()[0])[0], np.int32)
+
+
+def stacked_gradients(loss: Tensor, weights: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Computes the gradients of the agents' losses: 0 for weights that take no part, as the value of a network that
+    plays by its logits."""
+    return torch.autograd.grad(loss, weights, allow_unused=True, materialize_grads=True)

@@ -64,7 +64,7 @@ RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
         "learner": frozenset(
             {
                 "learning_rate", "schedule", "final_rate", "epochs", "advantage_share", "minibatch_size", "parts",
-                "mirror", "clip", "value_clip", "value_weight", "entropy_weight", "final_entropy_weight", "trace",
+                "clip", "value_clip", "value_weight", "entropy_weight", "final_entropy_weight", "trace",
                 "correction", "rho_clip", "trace_clip", "normalise_advantages", "target_kl", "max_grad_norm", "double",
                 "target_interval", "tau", "huber", "epsilon", "final_epsilon", "epsilon_decay", "epsilon_share",
                 "epsilon_spread", "replay",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from keisei.errors import NotationError
 from keisei.games.check.subject import BATCH, PATIENCE, Subject, View, need, need_array
-from keisei.games.contract import Game, GameSpec, IntArray
+from keisei.games.contract import Game, IntArray
 from keisei.games.heuristic import HasHeuristic
 from keisei.games.lookahead import LooksAhead
 from keisei.games.naming import ReadsMoves
@@ -57,7 +57,6 @@ def check_offers(subject: Subject) -> None:
         f"spec.plane_actions needs a whole number of actions for each of the {squares} squares, got "
         f"{spec.num_actions}",
     )
-    _check_mirror(spec)
     need(
         spec.record_format is None or spec.record_format.suffix.startswith("."),
         "spec.record_format must have a suffix that begins with a dot",
@@ -86,23 +85,6 @@ def _read(game: ReadsMoves, text: str, index: int) -> list[int]:
         return [*game.read_move(text, index)]
     except NotationError:
         return []
-
-
-def _check_mirror(spec: GameSpec) -> None:
-    """Checks that mirroring twice changes nothing. Whether the rules are symmetric, only their author knows."""
-    if spec.mirror is None:
-        return
-    image = spec.mirror.actions
-    need(
-        len(image) == spec.num_actions
-        and all(0 <= other < len(image) and image[other] == action for action, other in enumerate(image)),
-        f"spec.mirror.actions must have one entry for each of the {spec.num_actions} actions, and the mirror image of "
-        f"a mirror image must be the action itself",
-    )
-    need(
-        0 < spec.mirror.axis < len(spec.observation.shape),
-        f"spec.mirror.axis must be an axis of the observation after the first, got {spec.mirror.axis}",
-    )
 
 
 def _check_offer(game: Game, protocol: type, name: str, declared: bool) -> None:

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from keisei.config import Settings, parse_settings
 from keisei.errors import GameError, IllegalActionError
-from keisei.games.contract import Array, BoolArray, ByteArray, GameSpec, IntArray, Mirror, ObservationSpec
+from keisei.games.contract import Array, BoolArray, ByteArray, GameSpec, IntArray, ObservationSpec
 from keisei.games.native_batch import NativeBatch
 from keisei.games.shogi import lookahead, meaning
 from keisei.games.shogi.board import Board
@@ -164,7 +164,6 @@ def _spec(options: ShogiOptions) -> GameSpec:
         max_plies=options.max_plies,
         endings=core.ENDINGS,
         plane_actions=True,
-        mirror=Mirror(axis=1, actions=meaning.mirrored_actions()),
         looks_ahead=True,
         record_format=ShogiRecords(),
         face=ShogiFace(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keisei.games.shogi.moves import SQUARE_NAMES
 
-__all__ = ["action_meaning", "mirrored_actions", "plane_meaning"]
+__all__ = ["action_meaning", "plane_meaning"]
 
 _PLAIN = ("pawn", "lance", "knight", "silver", "bishop", "rook", "gold")
 _PIECES = (
@@ -30,19 +30,6 @@ _DIRECTIONS = (
     "knight's jump, left",
     "knight's jump, right",
 )
-
-
-_MIRRORED = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
-"""The direction that a mirror shows for each direction."""
-
-
-def mirrored_actions() -> tuple[int, ...]:
-    """Gives the mirror image of each action: left is right, and file 1 is file 9."""
-    turns = len(_MIRRORED)
-    kinds = (*_MIRRORED, *(turns + kind for kind in _MIRRORED), *range(2 * turns, 2 * turns + len(_PLAIN)))
-    return tuple(
-        81 * kind + 9 * file + rank for kind in kinds for file in reversed(range(9)) for rank in range(9)
-    )
 
 
 def plane_meaning() -> list[str]:
