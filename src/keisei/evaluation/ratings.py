@@ -1,15 +1,18 @@
 """Ratings of many players from who beat whom: the Bradley-Terry model by maximum likelihood.
 
 The model gives each player a strength. The stronger of two wins with probability 1 / (1 + 10^(-difference/400)). A
-draw counts as half a win and half a loss, so intervals are a little too wide rather than too narrow. Every pair
-that met gets ``prior`` extra drawn games, so that a player who won all games has a finite rating.
+draw counts as half a win and half a loss, so intervals are a little too wide rather than too narrow.
+
+Without more, a player who won all games would rise for ever. So players are believed to lie around the mean of all of
+them, with a standard deviation of ``prior``. It is wide: ten games say more. Extra drawn games for each pair, as they
+are often used, add up along a ladder and press it together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +24,7 @@ __all__ = ["ELO_PER_UNIT", "Pairing", "Rating", "rate"]
 
 ELO_PER_UNIT = 400 / log(10)
 _STEPS = 100
-_PRECISION = 1e-10
+_SMALLEST_STEP = 1e-10
 
 _Floats = NDArray[np.float64]
 
@@ -55,20 +58,20 @@ def rate(
     pairings: Iterable[Pairing],
     anchor: str,
     anchor_elo: float = 0.0,
-    prior: float = 1.0,
+    prior: float = 1500.0,
     confidence: float = 0.95,
 ) -> tuple[Rating, ...]:
     """Rates all players, best first. The anchor's rating is exact. The intervals of the others are those of their
-    difference to it."""
+    difference to it. ``prior`` is in Elo."""
     played = [pairing for pairing in pairings if pairing.tally.games]
-    if prior <= 0:
+    if not 0 < prior < inf:
         raise ConfigError(
-            f"prior is a number of drawn games above 0, or unbeaten players rise for ever; got {prior}"
+            f"prior is a standard deviation in Elo, finite and above 0, or unbeaten players rise for ever; got {prior}"
         )
     players = list(dict.fromkeys(name for pairing in played for name in (pairing.first, pairing.second)))
     points = _points(played, players)
     _need_anchor(players, points, anchor)
-    strengths, covariance = _fit(points + prior / 2 * (points + points.T > 0), players.index(anchor))
+    strengths, covariance = _fit(points, (ELO_PER_UNIT / prior) ** 2, players.index(anchor))
     elo = anchor_elo + ELO_PER_UNIT * strengths
     margin = normal_quantile(confidence) * ELO_PER_UNIT * np.sqrt(np.diag(covariance))
     games = (points + points.T).sum(axis=1)
@@ -122,23 +125,25 @@ def _need_anchor(players: Sequence[str], points: _Floats, anchor: str) -> None:
         )
 
 
-def _fit(points: _Floats, anchor: int) -> tuple[_Floats, _Floats]:
+def _fit(points: _Floats, precision: float, anchor: int) -> tuple[_Floats, _Floats]:
     """Computes strengths in natural units, with the anchor at 0, and their covariance, by Newton's method. The
     likelihood is concave; a step that is too long is halved."""
     strengths = np.zeros(len(points))
     free = np.arange(len(points)) != anchor
     for _ in range(_STEPS):
-        slope, curvature = _derivatives(points, strengths)
+        slope, curvature = _derivatives(points, precision, strengths)
         step = np.zeros_like(strengths)
         step[free] = np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
-        before = _likelihood(points, strengths)
-        while _likelihood(points, strengths + step) < before and np.abs(step).max() > _PRECISION:
+        before = _likelihood(points, precision, strengths)
+        while (
+            _likelihood(points, precision, strengths + step) < before and np.abs(step).max() > _SMALLEST_STEP
+        ):
             step /= 2
         strengths = strengths + step
-        if np.abs(step).max() <= _PRECISION:
+        if np.abs(step).max() <= _SMALLEST_STEP:
             break
     covariance = np.zeros_like(points)
-    curvature = _derivatives(points, strengths)[1]
+    curvature = _derivatives(points, precision, strengths)[1]
     covariance[np.ix_(free, free)] = np.linalg.inv(curvature[np.ix_(free, free)])
     return strengths, covariance
 
@@ -149,14 +154,17 @@ def _expected(strengths: _Floats) -> _Floats:
     return np.exp(-np.logaddexp(0, -difference))
 
 
-def _likelihood(points: _Floats, strengths: _Floats) -> float:
+def _likelihood(points: _Floats, precision: float, strengths: _Floats) -> float:
+    """Computes the logarithm of the probability of all games and of these strengths. ``precision`` is that of the
+    prior: 1 / variance."""
     difference = strengths[:, None] - strengths[None, :]
-    return -float((points * np.logaddexp(0, -difference)).sum())
+    of_games = (points * np.logaddexp(0, -difference)).sum()
+    return -float(of_games + precision / 2 * np.square(strengths - strengths.mean()).sum())
 
 
-def _derivatives(points: _Floats, strengths: _Floats) -> tuple[_Floats, _Floats]:
+def _derivatives(points: _Floats, precision: float, strengths: _Floats) -> tuple[_Floats, _Floats]:
     """Computes the gradient of the log-likelihood, and its negative Hessian (the information)."""
     chances, games = _expected(strengths), points + points.T
-    slope = (points - games * chances).sum(axis=1)
-    weights = games * chances * chances.T
+    slope = (points - games * chances).sum(axis=1) - precision * (strengths - strengths.mean())
+    weights = games * chances * chances.T + precision / len(points)
     return slope, np.diag(weights.sum(axis=1)) - weights
