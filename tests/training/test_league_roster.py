@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from keisei.evaluation.statistics import Tally
 from keisei.policies.networks import ModelConfig
 from keisei.policies.seating import FIRST_MEMBER, PolicyConfig
-from keisei.training.league.results import RECENT, Results
+from keisei.training.league.results import RECENT, SPAN, Results
 from keisei.training.league.roster import Member, Roster, milestones
 
 MODEL = ModelConfig(network="mlp")
@@ -121,6 +122,46 @@ def test_a_few_lucky_games_are_no_victory() -> None:
     results.add([1, 1, -1], 0.5)
     results.add([-1] * 50, 0.5)
     assert not results.is_forgotten(0.5)
+
+
+@pytest.mark.parametrize("per_game", [1, 3])
+@pytest.mark.parametrize("draws", [0.0, 0.6])
+def test_an_equal_is_rarely_called_surely_beaten_however_often_one_looks(per_game: int, draws: float) -> None:
+    """One in twenty, of members that were met in 3,000 games each."""
+    rng, beaten = np.random.default_rng(5), 0
+    for _ in range(200):
+        results = Results(per_game=per_game)
+        outcomes = rng.choice([-1, 0, 1], 3000 * per_game, p=[(1 - draws) / 2, draws, (1 - draws) / 2])
+        for batch in np.split(outcomes, range(7 * per_game, len(outcomes), 7 * per_game)):
+            results.add(batch.tolist(), 0.5)
+        beaten += results.was_beaten
+    assert beaten / 200 <= 0.06
+
+
+def test_who_becomes_better_is_seen_to_be() -> None:
+    """A learner that won three games of ten for long, and then seven."""
+    rng, beaten = np.random.default_rng(6), 0
+    for _ in range(50):
+        results = Results()
+        results.add(rng.choice([-1, 1], 2000, p=[0.7, 0.3]).tolist(), 0.5)
+        assert not results.was_beaten
+        results.add(rng.choice([-1, 1], 400, p=[0.3, 0.7]).tolist(), 0.5)
+        beaten += results.was_beaten
+    assert beaten >= 45
+
+
+def test_games_are_tested_in_whole_spans_whatever_the_batches() -> None:
+    outcomes = np.random.default_rng(1).choice([-1, 1], 3 * SPAN, p=[0.3, 0.7]).tolist()
+    one, many = Results(), Results()
+    one.add(outcomes, 0.5)
+    for outcome in outcomes:
+        many.add([outcome], 0.5)
+    assert one == many
+    short = Results()
+    short.add([1] * (SPAN - 1), 0.5)
+    assert not short.was_beaten
+    short.add([1], 0.5)
+    assert short.was_beaten
 
 
 def test_a_member_survives_json() -> None:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import astuple
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from training_for_tests import UPDATES, After, Recorder, curve, kill_workers, raising, tiny, train
 
 import keisei
 from keisei.errors import CheckpointError, CheckpointWriteError, ConfigError, RunError
+from keisei.evaluation.statistics import Tally
 from keisei.policies.seating import PolicyConfig
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.log import read_log
+from keisei.runs.rows import LeagueResultRow
 from keisei.runs.snapshots import SnapshotStore
 from keisei.training.callbacks import StopTraining
 from keisei.training.interruption import Interruption
 from keisei.training.league.records import ratings_of
-from keisei.training.league.results import Results
 from keisei.training.league.roster import Member
 from keisei.training.players import load_player
 from keisei.training.trainer import Trainer, TrainResult
@@ -307,21 +311,76 @@ def test_a_member_that_plays_in_another_way_is_another_member(tmp_path: Path) ->
     assert cells == members
 
 
+def rated_member(number: int, name: str = "greedy") -> Member:
+    return Member(number, "player", PolicyConfig(policy=name))
+
+
+def cell(era: int, number: int, wins: int, losses: int, per_game: int = 1) -> LeagueResultRow:
+    """Games of the learner between two snapshots."""
+    tally, name = Tally(wins, 0, losses), f"update-{era:09d}"
+    return LeagueResultRow(name, "", era, 0.0, *astuple(tally), tally.score, 0.0, 1.0, number, per_game)
+
+
 def test_members_of_one_name_have_ratings_of_their_own() -> None:
-    first, second = (Member(number, "player", PolicyConfig(policy="greedy")) for number in (100, 101))
-    first.results.add([1] * 20 + [-1] * 20, 0.5)
-    second.results.add([-1] * 40, 0.5)
-    ratings = ratings_of([first, second])
+    ratings = ratings_of([rated_member(100), rated_member(101)], [cell(1, 100, 20, 20), cell(1, 101, 0, 40)])
     assert (ratings[100].elo, ratings[100].games, ratings[101].games) == (0.0, 40, 40)
     assert ratings[101].elo > 200
 
 
 def test_comparisons_of_one_game_do_not_make_ratings_surer() -> None:
-    one, three = (Member(100 + n, "player", PolicyConfig(policy="greedy")) for n in range(2))
-    three.results = Results(per_game=3)
-    one.results.add([1, -1] * 20, 0.5)
-    three.results.add([1, 1, 1, -1, -1, -1] * 20, 0.5)
-    assert {rating.games for rating in ratings_of([one, three]).values()} == {40}
+    members = [rated_member(100), rated_member(101)]
+    ratings = ratings_of(members, [cell(1, 100, 20, 20), cell(1, 101, 60, 60, per_game=3)])
+    assert {rating.games for rating in ratings.values()} == {40}
+
+
+def test_members_without_a_chain_of_games_to_the_anchor_have_no_rating() -> None:
+    members = [rated_member(100), rated_member(101, "random"), rated_member(102)]
+    assert ratings_of(members, [cell(1, 100, 5, 5), cell(2, 101, 5, 5)]).keys() == {101}
+    assert ratings_of(members, []) == {}
+
+
+def test_ratings_follow_strength_whenever_members_were_met() -> None:
+    """A learner grows by 100 Elo with each snapshot. It met some members when it was weak, and others today. Ratings
+    as if it had always been the same put those first that it met early."""
+    eras, rng = 10, np.random.default_rng(3)
+    true = {100: 0.0} | {101 + place: -300.0 + 150 * place for place in range(8)}
+    members = [rated_member(100, "random"), *map(rated_member, list(true)[1:])]
+    slopes, ordered, inside = [], [], []
+    for _ in range(40):
+        cells = []
+        for era in range(eras):
+            met = rng.choice(list(true), 4, replace=False)
+            for number in met:
+                chance = 1 / (1 + 10 ** ((true[number] - 100 * era) / 400))
+                wins = int(rng.binomial(60, chance))
+                cells.append(cell(era, int(number), wins, 60 - wins))
+        ratings = ratings_of(members, cells)
+        numbers = [number for number in ratings if number != 100]
+        found = np.array([ratings[number].elo for number in numbers])
+        wanted = np.array([true[number] for number in numbers])
+        slopes.append(np.polyfit(wanted, found, 1)[0])
+        ordered += [
+            np.sign(found[a] - found[b]) == np.sign(wanted[a] - wanted[b])
+            for a, b in combinations(range(len(found)), 2)
+        ]
+        inside += [ratings[n].low <= true[n] <= ratings[n].high for n in numbers]
+    assert np.mean(slopes) == pytest.approx(1.0, abs=0.1)
+    assert np.mean(ordered) > 0.95
+    assert 0.90 < np.mean(inside) < 0.99
+
+
+def test_the_matrix_of_earlier_eras_is_rated_after_a_resumption(tmp_path: Path) -> None:
+    league = "league={save_steps: 128, swap_steps: 64, latest_ratio: 0.0, members: [random]}"
+    whole = train(tmp_path / "whole", league, "run.steps=2048")
+    train(tmp_path / "parts", league, "run.steps=2048", callbacks=[stop_after(5)])
+    parts = train(tmp_path / "parts", league, "run.steps=2048")
+    found = []
+    for result in (whole, parts):
+        with RunDatabase(result.run.database, read_only=True) as database:
+            assert len({row.learner for row in database.league_results()}) > 3
+            found.append([(row.number, row.rating, row.rating_low) for row in database.league_members()])
+    assert found[0] == found[1]
+    assert any(rating for _, rating, _ in found[0])
 
 
 def test_a_league_may_be_switched_on_and_off(tmp_path: Path) -> None:

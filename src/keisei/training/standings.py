@@ -11,7 +11,7 @@ from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.rows import RatingRow
 
-__all__ = ["anchor_of", "pairings_of", "rate_run", "save_ratings"]
+__all__ = ["anchor_of", "connected", "pairings_of", "rate_run", "save_ratings"]
 
 ANCHOR = "random"
 """Has rating 0 in every run that plays against it, so runs can be compared."""
@@ -43,7 +43,7 @@ def rate_run(database: RunDatabase, update: int, further: Iterable[Pairing] = ()
     anchor = anchor_of([name for pairing in played for name in (pairing.second, pairing.first)])
     return [
         RatingRow(rating.player, update, now, rating.elo, rating.low, rating.high, rating.games)
-        for rating in rate(_connected(played, anchor), anchor)
+        for rating in rate(connected(played, anchor), anchor)
     ]
 
 
@@ -60,7 +60,7 @@ def anchor_of(players: Sequence[str]) -> str:
     return ANCHOR if ANCHOR in players else players[0]
 
 
-def _connected(pairings: Sequence[Pairing], anchor: str) -> list[Pairing]:
+def connected(pairings: Sequence[Pairing], anchor: str) -> list[Pairing]:
     """Gives the pairings that a chain of games connects with the anchor."""
     reached, before = {anchor}, 0
     while len(reached) > before:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from keisei.errors import CheckpointWriteError, RunDatabaseError
 from keisei.evaluation.ratings import Pairing, Rating, rate
+from keisei.evaluation.statistics import Tally
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.database import RunDatabase
@@ -17,12 +18,14 @@ from keisei.runs.rows import LeagueMemberRow, LeagueResultRow
 from keisei.runs.snapshots import SnapshotStore
 from keisei.training.league.opponents import OpponentManager
 from keisei.training.league.roster import Member
-from keisei.training.standings import ANCHOR
+from keisei.training.standings import ANCHOR, connected
 
 __all__ = ["LeagueRecords", "ratings_of"]
 
 LEARNER = "learner"
-"""The name of the learner itself in ratings."""
+"""The name of the learner before its first snapshot."""
+RATED_ERAS = 64
+"""The eras of the learner, newest last, whose games are rated. More would take longer with each snapshot."""
 
 
 class LeagueRecords:
@@ -40,6 +43,8 @@ class LeagueRecords:
         self._league, self._store, self._archive = league, store, archive
         self._database, self._game, self._tell = database, game, tell
         self._problems: set[str] = set()
+        self._cells: dict[str, dict[int, LeagueResultRow]] = {}
+        """The matrix, by the learner's last snapshot and the member's number."""
 
     def write(self, update: int) -> None:
         """Writes new members to the disk, removes those that nobody needs any more, and writes all standings."""
@@ -48,7 +53,16 @@ class LeagueRecords:
         with self._told("members that nobody needs any more are still on the disk"):
             self._store.prune(self._league.roster.members, self._archive.paths())
         with self._told("the standings of the league are not kept"):
-            self._database.add_league(self._member_rows(update), self._result_rows(update))
+            cells = list(self._result_rows(update))
+            self._keep(cells)
+            self._database.add_league(self._member_rows(update), cells)
+
+    def _keep(self, cells: Iterable[LeagueResultRow]) -> None:
+        """Keeps the newest rows of the matrix here, so that it is read once."""
+        for cell in cells if self._cells else (*self._database.league_results(), *cells):
+            self._cells.setdefault(cell.learner, {})[cell.number] = cell
+        for old in list(self._cells)[:-RATED_ERAS]:
+            del self._cells[old]
 
     def _store_members(self) -> None:
         """If a member cannot be written, checkpoints hold its weights, and it is tried again."""
@@ -78,7 +92,7 @@ class LeagueRecords:
 
     def _member_rows(self, update: int) -> list[LeagueMemberRow]:
         members = self._league.roster.members.values()
-        ratings = ratings_of(members)
+        ratings = ratings_of(members, [cell for row in self._cells.values() for cell in row.values()])
         forgotten = {member.number for member in self._league.forgotten()}
         now = time.time()
         return [
@@ -127,17 +141,19 @@ def _member_row(
     )
 
 
-def ratings_of(members: Iterable[Member]) -> dict[int, Rating]:
-    """Rates all members by their last games against the learner. The random player has rating 0 if it is one of them,
-    else the oldest member."""
-    played = {str(member.number): member for member in members if member.results.recent}
-    if not played:
-        return {}
-    anchor = next(
-        (number for number, member in played.items() if member.name == ANCHOR), min(played, key=int)
-    )
+def ratings_of(members: Iterable[Member], cells: Iterable[LeagueResultRow]) -> dict[int, Rating]:
+    """Rates members by the matrix. The learner learns, so from each snapshot to the next it is a player of its own:
+    whoever met it when it was weak is not better for it. The random player has rating 0 if it is one of them, else the
+    oldest member. Members that no chain of games connects with it have no rating."""
+    names = {member.number: member.name for member in members}
     pairings = [
-        Pairing(LEARNER, number, member.results.now, member.results.per_game)
-        for number, member in played.items()
+        Pairing(cell.learner, str(cell.number), Tally(cell.wins, cell.draws, cell.losses), cell.per_game)
+        for cell in cells
+        if cell.number in names
     ]
-    return {int(rating.player): rating for rating in rate(pairings, anchor) if rating.player != LEARNER}
+    if not pairings:
+        return {}
+    played = sorted({int(pairing.second) for pairing in pairings})
+    anchor = str(next((number for number in played if names[number] == ANCHOR), played[0]))
+    ratings = {rating.player: rating for rating in rate(connected(pairings, anchor), anchor)}
+    return {number: ratings[str(number)] for number in played if str(number) in ratings}

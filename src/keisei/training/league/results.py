@@ -22,6 +22,10 @@ __all__ = ["NO_GAMES", "RECENT", "Results", "compared"]
 
 RECENT = 200
 """How many of the last games against a member tell how the learner fares now."""
+SPAN = 100
+"""Games after which it is tested whether the learner has surely scored more than a threshold."""
+ERROR = 0.05
+"""The probability that this is ever said of an equal, however many games are played."""
 NO_GAMES = Tally()
 _SIGNS = {1: "w", 0: "d", -1: "l"}
 
@@ -38,7 +42,7 @@ class Results:
     recent: deque[int] = field(init=False)
     """The comparisons of the last games: 1 won, 0 drawn, -1 lost."""
     was_beaten: bool = False
-    """Whether the learner has once surely scored more than the threshold."""
+    """Whether the learner has once surely scored more than the threshold, in a span of games."""
     now: Tally = NO_GAMES
     """The last games, counted."""
     score: Interval | None = None
@@ -49,10 +53,23 @@ class Results:
 
     def add(self, outcomes: Sequence[int], threshold: float) -> None:
         """Adds the comparisons of whole games."""
-        counted = _tally(outcomes)
-        self.total, self.era = self.total + counted, self.era + counted
-        self._remember(outcomes)
-        self.was_beaten |= self.score is not None and self.score.low > threshold
+        while outcomes:
+            left = SPAN * self.per_game - self.total.games % (SPAN * self.per_game)
+            some, outcomes = outcomes[:left], outcomes[left:]
+            counted = _tally(some)
+            self.total, self.era = self.total + counted, self.era + counted
+            self._remember(some)
+            if len(some) == left:
+                self.was_beaten |= self._beats(threshold)
+
+    def _beats(self, threshold: float) -> bool:
+        """Tests whether the last span of games was surely won. Whoever looks again and again sees anything once. So the
+        test number n may err with the probability ERROR / (n · (n + 1)), which adds up to ERROR over all n."""
+        number = min(self.total.games // (SPAN * self.per_game), 10**6)
+        confidence = 1 - 2 * ERROR / (number * (number + 1))
+        span = list(self.recent)[-SPAN * self.per_game :]
+        score = self._interval(_tally(span), confidence)
+        return score is not None and score.low > threshold
 
     def _remember(self, outcomes: Iterable[int]) -> None:
         self.recent.extend(outcomes)
@@ -69,13 +86,13 @@ class Results:
         """The score since the last snapshot was added; None before the first game."""
         return self._interval(self.era)
 
-    def _interval(self, tally: Tally) -> Interval | None:
+    def _interval(self, tally: Tally, confidence: float = 0.95) -> Interval | None:
         if not tally.games:
             return None
         if self.per_game == 1:
-            return score_interval(tally)
+            return score_interval(tally, confidence)
         # Comparisons of one game are not independent, so the number of games decides.
-        return share_interval(tally.score, tally.games // self.per_game)
+        return share_interval(tally.score, tally.games // self.per_game, confidence)
 
     def is_forgotten(self, threshold: float) -> bool:
         """Tells whether the learner surely scores less than the threshold, and once surely scored more."""
