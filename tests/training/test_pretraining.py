@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +80,58 @@ def test_decisions_are_those_of_the_games() -> None:
         replay.step(np.array([action], np.int32))
 
 
+REWARDS: dict[str, Any] = {
+    "win": 0.7,
+    "loss": -0.8,
+    "draw": -0.5,
+    "ply_cost": 0.01,
+    "material": 1.0,
+    "keep_material": True,
+    "discount": 0.9,
+}
+
+
+def own_returns(
+    options: dict[str, Any], actions: tuple[int, ...], resigned: tuple[float, ...] = ()
+) -> list[float]:
+    """The returns of a run with these options: by its definition, one sum for each decision."""
+    game = make_game("shogi", batch=1, **options)
+    seats, rewards = [], []
+    for action in actions:
+        seats.append(int(game.rows().seat[0]))
+        rewards.append(game.step(np.array([action], np.int32)).rewards[0].tolist())
+    if resigned:
+        rewards[-1] = [reward + score for reward, score in zip(rewards[-1], resigned, strict=True)]
+    return [
+        sum(0.9 ** (later - now) * rewards[later][seat] for later in range(now, len(actions)))
+        for now, seat in enumerate(seats)
+    ]
+
+
+def test_values_are_the_discounted_rewards_of_the_run() -> None:
+    """Also for a draw, which the record counts as 0 and the run does not."""
+    options = {**REWARDS, "max_plies": 40, "limit": "draw"}
+    match = play_match("shogi", {"max_plies": 40, "limit": "draw"}, "search:1", "random", 2, 3, record=True)
+    game = replace(recorded_game(match, 0), options={})
+    assert game.scores == (0.0, 0.0)
+    found = demonstrate("shogi", options, [game], discount=0.9)
+    assert found.returns.tolist() == pytest.approx(own_returns(options, game.actions), abs=1e-5)
+    assert found.returns[-1] < -0.3
+    assert len(set(found.returns.tolist())) > 30
+
+
+@pytest.mark.parametrize("max_plies", [40, 20])
+def test_a_result_of_the_record_counts_where_the_rules_have_not_ended_the_game(max_plies: int) -> None:
+    """After a resignation, and where the run cuts games off before that."""
+    match = play_match("shogi", {"max_plies": 40}, "search:1", "random", 2, 3, record=True)
+    played = recorded_game(match, 0)
+    game = RecordedGame({}, played.actions[:30], played.names, (1.0, -1.0), "resignation")
+    options = {**REWARDS, "max_plies": max_plies}
+    found = demonstrate("shogi", options, [game], discount=0.9)
+    actions = game.actions[:max_plies]
+    assert found.returns.tolist() == pytest.approx(own_returns(options, actions, (1.0, -1.0)), abs=1e-5)
+
+
 def test_a_game_without_a_result_teaches_only_moves() -> None:
     game = RecordedGame({}, (4, 0), ("", ""), (), "interrupted")
     assert np.isnan(demonstrate("tictactoe", {}, [game]).returns).all()
@@ -135,7 +189,7 @@ def test_the_epoch_with_the_lowest_log_loss_is_kept(library: Path, tmp_path: Pat
     """Few games teach the likeliest moves better and better, and make all others too unlikely."""
     games = read_library([library], SPEC)
     config = load_preset("shogi-ppo").config(TINY).resolved()
-    settings = ImitationConfig(learning_rate=0.01, minibatch_size=32)
+    settings = ImitationConfig(learning_rate=0.003, minibatch_size=32)
     with single_threaded():
         found = pretrain(games, config, "taught", tmp_path, epochs=3, held_out=0.25, settings=settings)
         skills = [epoch.skill for epoch in found.epochs]

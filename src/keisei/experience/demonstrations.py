@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from keisei.errors import ConfigError, GameError
-from keisei.games.contract import ByteArray, FloatArray, Game, IntArray
+from keisei.games.contract import ByteArray, FloatArray, Game, IntArray, Step
 from keisei.games.records import RecordedGame
 from keisei.games.registry import GameSource, make_game
 
@@ -25,7 +25,7 @@ class Demonstrations:
     actions: IntArray
     """[n]"""
     returns: FloatArray
-    """[n]: the discounted result for the seat that acted; NaN if it is not known."""
+    """[n]: the discounted rewards of the seat that acted, from this decision on; NaN if the result is not known."""
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -38,7 +38,11 @@ def demonstrate(
     source: GameSource, options: Mapping[str, Any], games: Iterable[RecordedGame], discount: float = 1.0
 ) -> Demonstrations:
     """Plays recorded games again, and gives their decisions. A game ends where its rules end it, whatever else the
-    record has."""
+    record has.
+
+    The rewards are those of the game with these options, as a run with them gets them. Where the rules have not ended
+    a game, as after a resignation, the record's result is paid with the last reward.
+    """
     packed: list[ByteArray] = []
     actions: list[int] = []
     returns: list[float] = []
@@ -46,14 +50,19 @@ def demonstrate(
         game = make_game(source, batch=1, **{**options, **recorded.options})
         if game.spec.simultaneous:
             raise ConfigError(f"{game.spec.name} has no turns, and recorded games have one action at a time")
-        seats = []
+        seats: list[int] = []
+        rewards: list[FloatArray] = []
         for action in recorded.actions:
             packed.append(game.pack()[0])
             seats.append(int(game.rows().seat[0]))
             actions.append(action)
-            if _step(game, action, number):
+            step = _step(game, action, number)
+            rewards.append(step.rewards[0].copy())
+            if step.done[0]:
                 break
-        returns += _returns(seats, recorded.scores, discount)
+        if rewards and not step.terminated[0]:
+            rewards[-1] += recorded.scores or np.nan
+        returns += _returns(seats, rewards, discount)
     width = make_game(source, **options).spec.packed_bytes
     return Demonstrations(
         np.array(packed, np.uint8).reshape(-1, width),
@@ -62,17 +71,19 @@ def demonstrate(
     )
 
 
-def _step(game: Game, action: int, number: int) -> bool:
-    """Plays an action, and gives whether the game has ended."""
+def _step(game: Game, action: int, number: int) -> Step:
     try:
-        return bool(game.step(np.array([action], np.int32)).done[0])
+        return game.step(np.array([action], np.int32))
     except GameError as error:
         raise GameError(f"game {number} of the records cannot be replayed: {error}") from error
 
 
-def _returns(seats: list[int], scores: tuple[float, ...], discount: float) -> list[float]:
-    """Gives the result of a game for each decision, from the view of the seat that acted."""
-    if not scores:
-        return [np.nan] * len(seats)
-    last = len(seats) - 1
-    return [scores[seat] * discount ** (last - ply) for ply, seat in enumerate(seats)]
+def _returns(seats: Sequence[int], rewards: Sequence[FloatArray], discount: float) -> list[float]:
+    """Computes the return of each decision, from the view of the seat that acted. ``rewards`` are those of all seats
+    after each ply."""
+    returns: list[float] = []
+    total: FloatArray | float = 0.0
+    for seat, reward in zip(reversed(seats), reversed(rewards), strict=True):
+        total = reward + discount * total
+        returns.append(float(total[seat]))
+    return returns[::-1]
