@@ -5,22 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from math import comb
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from training_for_tests import Recorder, curve, train
 
 import keisei
+from keisei import make_game
 from keisei.evaluation import play_match
+from keisei.evaluation.results import MatchResult
 from keisei.games.contract import Array
 from keisei.games.randomness import KeyedRandom
 from keisei.games.single import Outcome
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.rows import EvaluationRow
+from keisei.training import examiner
 from keisei.training.players import resolver
+from keisei.training.settings import EvaluationSettings
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -150,3 +156,41 @@ def test_the_example_of_three_seats_learns(
     assert row.mean_return > row.opponent_return + 0.15
     assert row.low > 0.5
     assert f"mean rank {row.mean_rank:.2f} of 3" in capsys.readouterr().out
+
+
+def test_another_run_plays_at_its_own_temperature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in ``keisei evaluate``: whom the examined run meets does not depend on how it plays itself."""
+    train(tmp_path, "evaluation.temperature=0.3", name="other")
+    asked: set[tuple[float, float]] = set()
+
+    def spied(*args: Any, **more: Any) -> MatchResult:
+        player, opponent = args[2:4]
+        if opponent == "other@latest":  # and not the best checkpoint of the run itself
+            other = more["resolver"](opponent, make_game("tictactoe").spec)
+            asked.add((player.policy.temperature, other.temperature))
+        return play_match(*args, **more)
+
+    monkeypatch.setattr(examiner, "play_match", spied)
+    train(tmp_path, "evaluation={temperature: 1.5, opponents: [other@latest]}", name="run")
+    assert asked == {(1.5, 0.3)}
+
+
+def test_the_docs_say_how_often_equals_pass_the_gate() -> None:
+    """By the binomial distribution, for games without draws."""
+
+    def passing(games: int, gate: float, chance: float) -> int:
+        share = sum(
+            comb(games, won) * chance**won * (1 - chance) ** (games - won)
+            for won in range(games + 1)
+            if won / games >= gate - 1e-9
+        )
+        return round(100 * share)
+
+    shares = {(n, g, p): passing(n, g, p) for n in (40, 400) for g in (0.55, 0.65) for p in (0.5, 0.6)}
+    assert list(shares.values()) == [32, 79, 4, 32, 3, 98, 0, 2]
+    text = " ".join((Path(__file__).parents[2] / "docs" / "training.md").read_text().split())
+    assert "a gate of 0.55 in 32 of 100 cases (40 games without draws), and a gate of 0.65 in 4" in text
+    assert "win 60 % of their games pass them in 79 and 32" in text
+    assert "With 400 games, 3 and 0 of 100 equals pass, and 98 and 2 of those that win 60 %" in text
+    gate = EvaluationSettings.model_fields["gate"].default
+    assert (gate, EvaluationSettings.model_fields["games"].default) == (0.55, 40)

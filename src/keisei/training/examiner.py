@@ -35,7 +35,7 @@ class Examiner:
 
     The newest weights play against every opponent of the settings and against the ``best`` checkpoint. They become
     ``best`` if they score ``evaluation.gate`` against it. In games of three seats and more they have one seat, and the
-    opponent has the others.
+    opponent has the others. Another run plays at its own temperature, as in every other match.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Examiner:
         self._run, self._config, self._spec = run, config, spec
         self._store, self._database, self._tell = store, database, tell
         self._regime = regime_of(config)
-        self._resolver = resolver(run.root, config.evaluation.temperature)
+        self._resolver = resolver(run.root)
 
     def examine(self, learner: Learner[Any], counters: Counters, checkpoint: Path | None) -> Evaluation:
         """Plays an evaluation. ``checkpoint`` has these weights; None means that they could not be saved and cannot

@@ -45,7 +45,7 @@ class EvaluationSettings(Settings):
     gate: Annotated[float, Field(ge=0.5, le=1)] = 0.55
     """The newest weights become ``best`` if they score at least this, and more than half, against the best so far. The
     score is the share of comparisons won: with the opponent in a game of two, with each seat of the opponent in
-    others."""
+    others. In 40 games, weights that are as good pass 0.55 in 32 of 100 cases, and 0.65 in 4; more games err less."""
     temperature: Temperature = 0.0
     """Temperature of the learner in these matches; 0 takes the best action."""
     opening_plies: Annotated[int, Field(ge=0, le=MAX_OPENING)] | None = None
