@@ -75,6 +75,30 @@ def test_returns_that_outlast_the_ring_are_warned_of_once(caplog: pytest.LogCapt
         assert caplog.text.count("take a larger capacity or a smaller n_step") == told
 
 
+def test_losses_before_a_resumption_are_no_reason_to_warn(caplog: pytest.LogCaptureFixture) -> None:
+    """A replay that was not saved starts empty, and has been enlarged since: nothing is lost any more."""
+    endless = [Ply({t % 2: Row(t, t % 2, 0)}, [0.0, 0.0]) for t in range(61)]
+    slabs = cut([endless], KIND, 4)
+    small, large = replay_of(KIND, 4, 1, 4, n_step=40), replay_of(KIND, 4, 1, 15, n_step=40)
+    for item in slabs:
+        small.take([item])
+    assert small.dropped["overwritten"] > 20
+    large.restore(small.state(), lambda count: [])
+    assert large.dropped == small.dropped
+    caplog.clear()
+    for item in slabs:
+        large.take([item])
+    assert 0 < len(large) < small.dropped["overwritten"]
+    assert "overwrites" not in caplog.text
+
+
+@pytest.mark.parametrize(("capacity", "slabs"), [(512, 2), (513, 3), (767, 3), (768, 3), (769, 4)])
+def test_at_least_the_capacity_fits(capacity: int, slabs: int) -> None:
+    """It is rounded up to whole slabs of 256 decisions."""
+    buffer = replay_of(KIND, 16, 16, 0, capacity=capacity)
+    assert (buffer.most_leases, buffer.capacity) == (slabs, 256 * slabs)
+
+
 def test_capacity_in_megabytes() -> None:
     made: dict[str, Any] = {"capacity": None, "megabytes": 1.0}
     buffer = replay_of(KIND, 16, 16, 0, **made)

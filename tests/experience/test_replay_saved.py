@@ -122,6 +122,20 @@ def test_new_decisions_of_a_resumed_replay_get_the_highest_priority_so_far() -> 
     assert_same(resumed, going_on)
 
 
+@pytest.mark.parametrize("saved", [True, False])
+def test_late_priorities_are_counted_over_the_whole_run(saved: bool) -> None:
+    kind = KINDS[0]
+    going_on, resumed = (replay_of(kind, STEPS, GAMES, 2, save_replay=saved) for _ in range(2))
+    slabs = played(kind)
+    going_on.take(slabs[:2])
+    old = going_on.view().sample(16, 1, 1)
+    going_on.take(slabs[2:4])
+    going_on.view().update_priorities(old, np.ones(16, np.float32))
+    assert going_on.late_priorities == 16
+    restored(resumed, checkpoint_of(going_on))
+    assert resumed.late_priorities == 16
+
+
 def saved_slabs(path: Path) -> dict[str, os.stat_result]:
     return {file.name: file.stat() for file in path.glob("*.piece")}
 
@@ -198,7 +212,17 @@ def test_a_replay_that_is_not_saved_fills_again_and_says_so(
     assert again.due() == 0
 
 
-@pytest.mark.parametrize("changed", [{"n_step": 2}, {"slabs": 5}, {"discount": 0.5}, {"chain": "own-seat"}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"n_step": 2},
+        {"slabs": 5},
+        {"discount": 0.5},
+        {"chain": "own-seat"},
+        {"alpha": 0.3},
+        {"prioritised": False},
+    ],
+)
 def test_other_settings_need_other_decisions(
     changed: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

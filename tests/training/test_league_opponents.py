@@ -228,6 +228,32 @@ def test_a_checkpoint_of_an_earlier_version_lets_all_tables_draw_again() -> None
         assert sum(league.shares) == 1.0
 
 
+def test_a_restored_league_takes_its_next_snapshot_when_it_is_due() -> None:
+    with League(save_steps=3 * TABLES * SLAB) as league:
+        for _ in range(4):
+            league.update()
+        document: Any = league.opponents.state().document
+        assert document["taken_at"] == 3 * TABLES * SLAB
+        league.opponents._taken_at = 0
+        league.opponents.restore(document)
+        league.update()
+        assert league.names == [name(0), name(3)]
+        league.update()
+        league.update()
+        assert league.names == [name(0), name(3), name(6)]
+
+
+def test_fixed_members_are_met_as_often_as_their_shares_say() -> None:
+    members = [{"policy": "random", "share": 0.75}, {"policy": "greedy", "share": 0.25}]
+    with League(swap_steps=SLAB, save_steps=LONG, members=members, latest_ratio=0.0) as league:
+        met = []
+        for _ in range(60):
+            league.update()
+            met += league.seated
+        assert {*met} == {100, 101}
+        assert met.count(100) / len(met) == pytest.approx(0.75, abs=0.12)
+
+
 def test_a_table_with_a_seating_of_its_own_meets_no_league() -> None:
     own = {"table_overrides": {1: {"seating": {"opponents": [{"policy": "random", "share": 0.5}]}}}}
     with League(parallel=own, latest_ratio=0.0) as league:

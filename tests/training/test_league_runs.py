@@ -377,7 +377,11 @@ def test_the_matrix_of_earlier_eras_is_rated_after_a_resumption(tmp_path: Path) 
     found = []
     for result in (whole, parts):
         with RunDatabase(result.run.database, read_only=True) as database:
-            assert len({row.learner for row in database.league_results()}) > 3
+            cells = database.league_results()
+            assert len({row.learner for row in cells}) > 3
+            for row in database.league_members():
+                of_eras = [cell.games for cell in cells if cell.number == row.number]
+                assert sum(of_eras) == row.games, "every game belongs to one era"
             found.append([(row.number, row.rating, row.rating_low) for row in database.league_members()])
     assert found[0] == found[1]
     assert any(rating for _, rating, _ in found[0])
