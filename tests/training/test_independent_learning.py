@@ -72,7 +72,7 @@ def test_threads_and_processes_give_the_bits_of_one_after_another(
         ("learner.algorithm=ppo", "learner.ppo={minibatch_size: 15, advantage_share: 0.4}"),
         (
             "learner.algorithm=ppo",
-            "learner.ppo={minibatch_size: 16, epochs: 4, target_kl: 0.001, max_grad_norm: 5}",
+            "learner.ppo={minibatch_size: 16, epochs: 4, target_kl: 0.00017, max_grad_norm: 5}",
         ),
         (
             "learner.algorithm=ppo",
