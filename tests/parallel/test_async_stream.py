@@ -216,7 +216,7 @@ def test_hands_change_and_the_games_stay_the_same() -> None:
 
 def test_a_slab_that_is_played_again_takes_the_newest_weights_and_comes_once() -> None:
     with manager_of(model={"hidden_dim": 8}, mode="async", num_workers=1, queue_maxsize=1) as manager:
-        manager.collect_experiences(timeout=20)
+        manager.collect_experiences(target_steps=64, timeout=20)  # of both tables, so the worker rests
         (pid,) = pids_of(manager)
         os.kill(pid, signal.SIGSTOP)
         manager.release_experiences()  # orders that a stopped worker will not begin
