@@ -38,9 +38,6 @@ from keisei.parallel.weights.weight_codec import (
     check_compression,
     check_half_range,
     compression_report,
-    decode,
-    decode_state,
-    encode,
     pack,
     same_bits,
     tensors_of,
@@ -58,9 +55,6 @@ __all__ = [
     "WeightReader",
     "WeightsOfVersion",
     "compression_report",
-    "decode",
-    "decode_state",
-    "encode",
 ]
 
 SLOTS = 2

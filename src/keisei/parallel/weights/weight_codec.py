@@ -1,19 +1,12 @@
-"""Weights as bytes: the layout of tensors, compression, and a format that describes itself.
-
-    magic 8 | length of the header u32 | header, JSON | payload | CRC-32 of all before u32
-
-All numbers are little-endian. No pickle is loaded here, so a hostile file can be rejected but cannot run code.
-"""
+"""Weights as bytes: the layout of tensors, and compression."""
 
 from __future__ import annotations
 
-import json
 import math
-import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -227,103 +220,3 @@ def _flattened(state: Mapping[str, Tensor], layout: WeightLayout) -> ByteArray:
     flat = torch.zeros(layout.nbytes, dtype=torch.uint8)
     write_tensors(state, layout.views(flat))
     return cast(ByteArray, flat.numpy())
-
-
-MAGIC = b"KEISEIWT"
-FORMAT = 1
-_HEAD = struct.Struct("<8sI")
-_CRC = struct.Struct("<I")
-
-
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """The checked content of the JSON header."""
-
-    version: int
-    compression: Compression
-    layout: WeightLayout
-
-
-def encode(source: Weights, compression: Compression = "none", version: int = 0) -> bytes:
-    """Encodes weights as bytes that describe themselves, for a network or a file."""
-    compression = check_compression(compression)
-    state = tensors_of(source)
-    layout = WeightLayout.of(state)
-    if compression == "half":
-        check_half_range(state)
-    flat = _flattened(state, layout.stored(compression))
-    payload = pack(flat) if compression == "lossless" else flat.tobytes()
-    header = json.dumps(
-        {
-            "format": FORMAT,
-            "version": version,
-            "compression": compression,
-            "tensors": [[f.name, f.dtype, list(f.shape)] for f in layout.fields],
-        }
-    ).encode()
-    body = _HEAD.pack(MAGIC, len(header)) + header + payload
-    return body + _CRC.pack(zlib.crc32(body))
-
-
-def decode(blob: bytes, model: Weights) -> int:
-    """Copies encoded weights into a model and gives their version. After an error, the model is unchanged."""
-    state, version = decode_state(blob)
-    target = tensors_of(model)
-    WeightLayout.of(state).check(target, "the model")
-    write_tensors(state, {name: tensor.detach() for name, tensor in target.items()})
-    return version
-
-
-def decode_state(blob: bytes) -> tuple[dict[str, Tensor], int]:
-    """Gives the tensors of encoded weights, in their original types, and their version."""
-    header, payload = _open(blob)
-    stored = header.layout.stored(header.compression)
-    lossless = header.compression == "lossless"
-    # Check before memory is allocated: a short file may claim terabytes. zlib shrinks by at most 1032.
-    if stored.nbytes > 1032 * len(payload) if lossless else stored.nbytes != len(payload):
-        raise WeightsError(f"encoded weights have {len(payload)} bytes, their header says {stored.nbytes}")
-    flat = torch.zeros(stored.nbytes, dtype=torch.uint8)
-    if lossless:
-        unpack(payload, flat.numpy())
-    else:
-        flat.numpy()[:] = np.frombuffer(payload, np.uint8)
-    tensors = stored.views(flat)
-    return {f.name: tensors[f.name].to(DTYPES[f.dtype]) for f in header.layout.fields}, header.version
-
-
-def _open(blob: bytes) -> tuple[_Header, bytes]:
-    if len(blob) < _HEAD.size + _CRC.size:
-        raise WeightsError(f"encoded weights have at least {_HEAD.size + _CRC.size} bytes, got {len(blob)}")
-    magic, length = _HEAD.unpack_from(blob)
-    if magic != MAGIC:
-        raise WeightsError(f"these are not encoded Keisei weights: they start with {magic!r}")
-    (crc,) = _CRC.unpack_from(blob, len(blob) - _CRC.size)
-    if crc != zlib.crc32(memoryview(blob)[: -_CRC.size]):
-        raise WeightsError("encoded weights are damaged: the checksum does not fit; take another copy")
-    text = blob[_HEAD.size : len(blob) - _CRC.size][:length]
-    try:
-        header = json.loads(text)
-        if header["format"] != FORMAT:
-            raise WeightsError(
-                f"encoded weights have format {header['format']}; this Keisei reads format {FORMAT}"
-            )
-        tensors = [_tensor(entry) for entry in header["tensors"]]
-        if len({name for name, _, _ in tensors}) < len(tensors):
-            raise ValueError("two tensors have one name")
-        checked = _Header(
-            version=int(header["version"]),
-            compression=check_compression(header["compression"]),
-            layout=WeightLayout._lay(tensors),
-        )
-    except WeightsError:
-        raise
-    except (ValueError, TypeError, KeyError) as error:
-        raise WeightsError(f"encoded weights have a header that makes no sense: {error!r}") from None
-    return checked, blob[_HEAD.size + length : -_CRC.size]
-
-
-def _tensor(entry: Sequence[Any]) -> tuple[str, str, tuple[int, ...]]:
-    name, dtype, shape = entry
-    if not all(isinstance(size, int) and size >= 0 for size in shape):
-        raise ValueError(f"tensor {name!r} has shape {shape!r}")
-    return str(name), str(dtype), tuple(shape)
