@@ -38,14 +38,19 @@ class Walk(Settings):
     steps: int = Field(default=1, ge=1)
 
 
+EARLIER = {"ride": "drive"}
+
+
 class Drive(Settings):
+    other_values: ClassVar = {"gait": EARLIER}
     gait: Literal["drive"] = "drive"
     speed: float = Field(default=1.0, gt=0)
 
 
 class Trip(Settings):
     way: Annotated[
-        Annotated[Walk, Tag("walk")] | Annotated[Drive, Tag("drive")], chosen_by("gait", default="walk")
+        Annotated[Walk, Tag("walk")] | Annotated[Drive, Tag("drive")],
+        chosen_by("gait", default="walk", earlier=EARLIER),
     ] = Walk()
 
 
@@ -124,6 +129,9 @@ def test_the_schema_has_the_descriptions_of_all_parts() -> None:
 
 def test_a_tag_chooses_among_settings() -> None:
     assert parse_settings(Trip, {"way": {"gait": "drive", "speed": 2}}).way == Drive(speed=2)
+    assert parse_settings(Trip, {"way": {"gait": "ride", "speed": 2}}).way == Drive(speed=2), (
+        "its earlier name"
+    )
     assert parse_settings(Trip, {"way": {"steps": 3}}).way == Walk(steps=3)
     assert parse_settings(Trip, {"way": Drive(speed=3)}).way == Drive(speed=3)
     assert parse_settings(Trip, {}).way == Walk()
@@ -140,6 +148,9 @@ def test_a_tag_chooses_among_settings() -> None:
         "way.steps = 0: must be a whole number at least 1"
     ]
     assert problems({"way": {"gait": "fly"}}, Trip) == ["way.gait = 'fly': must be one of walk, drive"]
+    assert problems({"way": {"gait": ["ride"]}}, Trip) == [
+        "way.gait = \"['ride']\": must be one of walk, drive"
+    ]
 
 
 def test_all_problems_are_told_at_once() -> None:

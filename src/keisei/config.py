@@ -19,7 +19,7 @@ from enum import Enum
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 import annotated_types
@@ -59,6 +59,8 @@ class Settings(BaseModel):
     """Settings that people look for in the wrong place: the path that they write, and the right one."""
     other_names: ClassVar[Mapping[str, str]] = {}
     """Names of settings in other systems, and ours."""
+    other_values: ClassVar[Mapping[str, Mapping[Any, Any]]] = {}
+    """By setting: values that earlier versions wrote, and ours."""
     gone: ClassVar[Mapping[str, Any]] = {}
     """Settings of earlier versions, and the value with which they did nothing. Runs that have them go on."""
     text_is: ClassVar[str] = ""
@@ -69,7 +71,7 @@ class Settings(BaseModel):
     def _in_our_names(cls, given: Any) -> Any:
         if isinstance(given, str) and cls.text_is:
             return {cls.text_is: given}
-        if not isinstance(given, Mapping) or not (cls.other_names or cls.gone):
+        if not isinstance(given, Mapping) or not (cls.other_names or cls.other_values or cls.gone):
             return given
         for name in cls.gone.keys() & given.keys():
             if given[name] != cls.gone[name]:
@@ -80,6 +82,8 @@ class Settings(BaseModel):
             if theirs in given and ours in given:
                 raise ValueError(f"{theirs} and {ours} are two ways to say one thing; leave out {theirs}")
         kept = {name: value for name, value in given.items() if name not in cls.gone}
+        for name in cls.other_values.keys() & kept.keys():
+            kept[name] = renamed(kept[name], cls.other_values[name])
         return {cls.other_names.get(name, name): value for name, value in kept.items()}
 
     @field_validator("*", mode="before")
@@ -92,19 +96,24 @@ class Settings(BaseModel):
         return value
 
 
+def renamed(value: Any, names: Mapping[Any, Any]) -> Any:
+    """Gives our name of a value that has another one in ``names``, and any other value as it is."""
+    return names.get(value, value) if isinstance(value, str) else value
+
+
 @cache
 def _tell_once(text: str) -> None:
     logger.warning(text)
 
 
-def chosen_by(name: str, default: str) -> Any:
+def chosen_by(name: str, default: str, earlier: Mapping[str, str] = MappingProxyType({})) -> Any:
     """Makes a section with several classes of settings. The setting ``name`` chooses one: each class has it, with its
-    own ``Tag`` as the only value."""
+    own ``Tag`` as the only value. ``earlier`` are tags of earlier versions, and ours."""
 
     def tag(given: object) -> str:
         if isinstance(given, Settings):
             return str(getattr(given, name))
-        return str(given.get(name, default)) if isinstance(given, Mapping) else default
+        return str(renamed(given.get(name, default), earlier)) if isinstance(given, Mapping) else default
 
     tag.__name__ = name  # errors name the setting by it
     return Field(discriminator=Discriminator(tag))

@@ -80,7 +80,7 @@ def test_a_run_shows_its_own_settings(tmp_path: Path) -> None:
 def test_the_schema_is_json_with_every_setting() -> None:
     schema = json.loads(run("--schema").stdout)
     assert set(schema["properties"]) == set(TrainConfig.model_fields)
-    learner = schema["$defs"]["SelfPlaySettings"]["properties"]
+    learner = schema["$defs"]["PPOSettings"]["properties"]
     assert learner["clip"]["description"].startswith("How far the probability ratio may move")
 
 

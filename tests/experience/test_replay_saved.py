@@ -74,8 +74,8 @@ def samples(buffer: ReplayBuffer) -> list[ReplaySample]:
 
 
 def assert_same(one: ReplayBuffer, other: ReplayBuffer) -> None:
-    assert (len(one), one.waiting, one.dropped, one.due()) == (
-        len(other), other.waiting, other.dropped, other.due(),
+    assert (len(one), one.waiting, one.dropped, one.steps()) == (
+        len(other), other.waiting, other.dropped, other.steps(),
     )  # fmt: skip
     for found, expected in zip(samples(one), samples(other), strict=True):
         for name in ReplaySample.__slots__:
@@ -193,7 +193,7 @@ def emptied(buffer: ReplayBuffer, checkpoint: Checkpoint, caplog: pytest.LogCapt
     """What a replay says that cannot be restored."""
     with caplog.at_level(logging.WARNING):
         assert restored(buffer, checkpoint).lent == 0
-    assert (len(buffer), buffer.waiting, buffer.due()) == (0, 0, 0)
+    assert (len(buffer), buffer.waiting, buffer.steps()) == (0, 0, 0)
     return caplog.text
 
 
@@ -209,7 +209,7 @@ def test_a_replay_that_is_not_saved_fills_again_and_says_so(
     assert "was not saved with the checkpoint (save_replay): it fills again" in text
     assert "learning starts after 20 decisions" in text
     again.take(played(kind)[1:2])
-    assert again.due() == 0
+    assert again.steps() == 0
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_equal_weights_that_nobody_has_trained_prove_nothing() -> None:
 
 
 def _pool(*overrides: str) -> TrainConfig:
-    settings = {**TINY, "learner": {"regime": "pool", "minibatch_size": 32}}
+    settings = {**TINY, "learner": {"regime": "dqn", "minibatch_size": 32}}
     return parse_settings(TrainConfig, apply_overrides(settings, overrides)).resolved()
 
 

@@ -79,7 +79,7 @@ def test_dqn(tmp_path: Path) -> None:
     assert agent.learn(steps=4 * ROLLOUT).evaluate(games=4).match.players == ("tictactoe-dqn", "random")
     again = keisei.DQN.load(agent.save(tmp_path / "copy")).learn(steps=ROLLOUT)
     assert "1,280 transitions" in repr(again)
-    with pytest.raises(ConfigError, match=r"learns in regime pool, and keisei\.PPO in self-play"):
+    with pytest.raises(ConfigError, match=r"learns in regime dqn, and keisei\.PPO in ppo"):
         keisei.PPO.load(tmp_path / "copy")
 
 

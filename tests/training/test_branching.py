@@ -35,7 +35,7 @@ from keisei.training.trainer import TrainResult
 DQN: dict[str, Any] = apply_overrides(
     TINY,
     [
-        "learner={regime: pool, minibatch_size: 64, learning_rate: 3e-3}",
+        "learner={regime: dqn, minibatch_size: 64, learning_rate: 3e-3}",
         "learner.replay={capacity: 2048, learning_starts: 256, save_replay: true}",
     ],
 )

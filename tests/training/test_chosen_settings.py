@@ -16,7 +16,7 @@ from keisei.training.settings import TrainConfig
 HEX = f"{Path(__file__).parents[2] / 'examples' / 'hex.py'}:Hex"
 
 
-@pytest.mark.parametrize("regime", [None, "self-play", "pool"])
+@pytest.mark.parametrize("regime", [None, "ppo", "dqn"])
 @pytest.mark.parametrize(
     "game", [*registered_games(), HEX, "openspiel:kuhn_poker", "pettingzoo:tictactoe_v3"]
 )
@@ -33,14 +33,14 @@ def test_any_game_has_settings_that_fit_it(game: str, regime: Any) -> None:
 @pytest.mark.parametrize(
     ("game", "network", "regime", "opening", "opponents"),
     [
-        ("tictactoe", "slim", "self-play", 6, ["random", "search:2"]),
-        ("shogi", "slim", "self-play", 20, ["random", "search:2"]),
-        ("ludo", "actions", "self-play", 20, ["random", "heuristic"]),
-        (HEX, "slim", "self-play", 17, ["random", "greedy"]),
-        ("openspiel:kuhn_poker", "mlp", "self-play", 1, ["random", "search:2"]),
+        ("tictactoe", "slim", "ppo", 6, ["random", "search:2"]),
+        ("shogi", "slim", "ppo", 20, ["random", "search:2"]),
+        ("ludo", "actions", "ppo", 20, ["random", "heuristic"]),
+        (HEX, "slim", "ppo", 17, ["random", "greedy"]),
+        ("openspiel:kuhn_poker", "mlp", "ppo", 1, ["random", "search:2"]),
         ("treasurehunt", "mlp", "independent", None, ["random", "heuristic"]),
         ("prisoners-dilemma", "mlp", "independent", None, ["random"]),
-        ("dummy", "slim", "self-play", None, ["random"]),
+        ("dummy", "slim", "ppo", None, ["random"]),
     ],
 )
 def test_the_rules(game: str, network: str, regime: str, opening: int | None, opponents: list[str]) -> None:

@@ -62,7 +62,7 @@ def test_the_page_names_every_method_of_a_player() -> None:
 
 REGIMES = [
     TrainConfig.model_validate({"run": {"steps": 1}, "learner": {"regime": regime}})
-    for regime in ("self-play", "pool", "independent")
+    for regime in ("ppo", "dqn", "independent")
 ]
 OF_SETTINGS = [
     "coming_from_sb3.md",

@@ -23,7 +23,7 @@ from keisei.training import dqn_agent
 from keisei.training.dqn_agent import DQNAgent, train_dqn
 from keisei.training.players import load_player
 from keisei.training.presets import load_preset
-from keisei.training.regimes.learner_settings import PoolSettings
+from keisei.training.regimes.learner_settings import DQNSettings
 
 SMALL = ("model.hidden_dim=16", "model.num_layers=1", "parallel.backend=inline")
 
@@ -47,7 +47,7 @@ def test_it_is_a_name_of_the_package() -> None:
 
 def test_arguments_become_settings(agent: DQNAgent) -> None:
     config = agent.config
-    assert isinstance(config.learner, PoolSettings)
+    assert isinstance(config.learner, DQNSettings)
     parallel, replay = config.parallel, config.learner.replay
     assert (parallel.tables, parallel.num_workers, parallel.games, parallel.episodes_per_worker) == (
         2,
@@ -65,7 +65,7 @@ def test_arguments_become_settings(agent: DQNAgent) -> None:
 
 def test_steps_may_be_given(tmp_path: Path) -> None:
     agent = trained(tmp_path, learning_steps_per_batch=3, n_episodes=20)
-    assert isinstance(agent.config.learner, PoolSettings)
+    assert isinstance(agent.config.learner, DQNSettings)
     assert agent.config.learner.replay.learning_steps == 3
     assert agent.learner.steps % 3 == 0
 
@@ -73,7 +73,7 @@ def test_steps_may_be_given(tmp_path: Path) -> None:
 def test_a_small_batch_is_not_split_as_the_preset_splits_its_own(tmp_path: Path) -> None:
     assert load_preset("ludo-dqn").settings["learner"]["parts"] == 2
     agent = trained(tmp_path, game="ludo", n_episodes=2, overrides=["parallel.backend=inline"])
-    assert isinstance(agent.config.learner, PoolSettings)
+    assert isinstance(agent.config.learner, DQNSettings)
     assert agent.config.learner.parts == 1
 
 
@@ -255,5 +255,5 @@ def test_trajectories_of_another_shape_are_refused(agent: DQNAgent) -> None:
 def test_a_run_of_another_regime_makes_no_agent() -> None:
     from training_for_tests import tiny
 
-    with pytest.raises(ConfigError, match=r"learner\.regime = self-play: a DQN agent learns in regime pool"):
+    with pytest.raises(ConfigError, match=r"learner\.regime = ppo: a DQN agent learns in regime dqn"):
         DQNAgent(tiny())

@@ -20,7 +20,7 @@ from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ModelConfig
 from keisei.policies.players.inference_policy import InferencePolicy
 from keisei.training.dqn_agent import DQNAgent
-from keisei.training.regimes.learner_settings import PoolSettings
+from keisei.training.regimes.learner_settings import DQNSettings
 from keisei.training.settings import TrainConfig
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ PAGE = (ROOT / "docs" / "dqn.md").read_text()
 SMALL = {
     "env": {"game": "tictactoe"},
     "model": {"network": "mlp", "hidden_dim": 8, "num_layers": 1},
-    "learner": {"regime": "pool", "minibatch_size": 32, "replay": {"capacity": 1000, "learning_starts": 100}},
+    "learner": {"regime": "dqn", "minibatch_size": 32, "replay": {"capacity": 1000, "learning_starts": 100}},
     "parallel": {"backend": "inline", "tables": 2, "games": 4, "horizon": 16, "num_workers": 1},
     "run": {"steps": 512, "device": "cpu"},
     "evaluation": {"every": 0, "opponents": []},
@@ -99,7 +99,7 @@ def test_the_arguments_and_their_defaults_are_those_of_the_function() -> None:
 
 
 def test_the_settings_and_their_defaults_are_those_of_the_regime() -> None:
-    config = TrainConfig(learner=PoolSettings())
+    config = TrainConfig(learner=DQNSettings())
     for name, default, _ in rows_of("What is learned"):
         value: Any = config
         for part in name.strip("`").split("."):
@@ -107,13 +107,13 @@ def test_the_settings_and_their_defaults_are_those_of_the_regime() -> None:
         if name == "`model.outputs`":
             value = config.learner.outputs(ModelConfig())
         assert str(value).lower().removesuffix(".0") == default, name
-    steps = PoolSettings.model_fields["replay"].default.learning_steps
+    steps = DQNSettings.model_fields["replay"].default.learning_steps
     assert rows_of("Gradient steps")[0][0] == f"`{steps}` (the default)"
 
 
 def test_every_setting_that_the_page_names_exists() -> None:
-    fields = {"learner": PoolSettings.model_fields, "model": ModelConfig.model_fields}
-    replay = type(PoolSettings().replay).model_fields
+    fields = {"learner": DQNSettings.model_fields, "model": ModelConfig.model_fields}
+    replay = type(DQNSettings().replay).model_fields
     for section, name in re.findall(r"`(learner|model)\.(\w+)", PAGE):
         assert name in fields[section], f"{section}.{name}"
     for name in re.findall(r"learner\.replay\.(\w+)", PAGE):

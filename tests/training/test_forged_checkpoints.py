@@ -12,8 +12,8 @@ from pathlib import Path
 
 import independent_for_tests
 import pytest
+import test_dqn_regime
 import test_league_runs
-import test_pool
 from forged_for_tests import Forgery, forgeries, manifest_of, sealed
 from training_for_tests import train
 
@@ -31,10 +31,10 @@ from keisei.training.wiring import connect, counters_of, pace_of
 CASES = 60
 """Forgeries of each run that are tried. All of them take minutes."""
 RUNS: dict[str, Callable[[Path], RunDirectory]] = {
-    "self-play": lambda root: train(root, "run.steps=512").run,
+    "ppo": lambda root: train(root, "run.steps=512").run,
     "league": lambda root: train(root, *test_league_runs.LEAGUE[:-1], "run.steps=512").run,
-    "pool": lambda root: (
-        train(root, *test_pool.POOL[:-1], "learner.replay.prioritised=true", "run.steps=768").run
+    "dqn": lambda root: (
+        train(root, *test_dqn_regime.POOL[:-1], "learner.replay.prioritised=true", "run.steps=768").run
     ),
     "independent": lambda root: (
         independent_for_tests.train(root, "learner.agents={1: {algorithm: ppo}}", "run.steps=256").run

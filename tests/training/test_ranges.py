@@ -17,7 +17,7 @@ from keisei.config import Settings, parse_settings
 from keisei.errors import ConfigError, KeiseiError
 from keisei.games.ludo.game import LudoOptions
 from keisei.games.shogi.game import ShogiOptions
-from keisei.training.regimes.learner_settings import IndependentSettings, PoolSettings, SelfPlaySettings
+from keisei.training.regimes.learner_settings import DQNSettings, IndependentSettings, PPOSettings
 from keisei.training.settings import TrainConfig
 
 SMALL: Mapping[str, Any] = {
@@ -28,8 +28,8 @@ SMALL: Mapping[str, Any] = {
     "run": {"steps": 128, "learner_threads": 1, "checkpoint_every": 1},
 }
 REGIMES: Mapping[str, Mapping[str, Any]] = {
-    "self-play": {"regime": "self-play", "minibatch_size": 32, "epochs": 1},
-    "pool": {"regime": "pool", "minibatch_size": 16, "replay": {"capacity": 512, "learning_starts": 16}},
+    "ppo": {"regime": "ppo", "minibatch_size": 32, "epochs": 1},
+    "dqn": {"regime": "dqn", "minibatch_size": 16, "replay": {"capacity": 512, "learning_starts": 16}},
     "independent": {
         "regime": "independent",
         "dqn": {"minibatch_size": 16},
@@ -37,7 +37,7 @@ REGIMES: Mapping[str, Mapping[str, Any]] = {
         "replay": {"capacity": 512, "learning_starts": 16},
     },
 }
-CLASSES = {"self-play": SelfPlaySettings, "pool": PoolSettings, "independent": IndependentSettings}
+CLASSES = {"ppo": PPOSettings, "dqn": DQNSettings, "independent": IndependentSettings}
 BESIDE: Mapping[str, Mapping[str, Any]] = {
     "rho_clip": {"parallel.mode": "async"},
     "trace_clip": {"parallel.mode": "async"},
@@ -72,7 +72,7 @@ LARGE = {
 
 
 def every_number() -> list[tuple[str, Number]]:
-    common = [("self-play", number) for number in numbers_of(TrainConfig) if number.place[0] != "learner"]
+    common = [("ppo", number) for number in numbers_of(TrainConfig) if number.place[0] != "learner"]
     learners = [
         (regime, number) for regime, cls in CLASSES.items() for number in numbers_of(cls, ("learner",))
     ]
@@ -164,20 +164,20 @@ def test_a_run_with_an_extreme_number(tmp_path: Path, regime: str, number: Numbe
 @pytest.mark.parametrize(
     ("regime", "changes"),
     [
-        ("self-play", {"run.seed": 2**63 - 1}),
-        ("self-play", {"learner.entropy_weight": 1e6}),
-        ("self-play", {"learner.clip": 1e12, "learner.value_clip": 1e12, "learner.value_weight": 1e6}),
-        ("self-play", {"evaluation.temperature": 1e-6, "parallel.temperature": 1e-6}),
-        ("self-play", {"evaluation.temperature": 1e6, "parallel.temperature": 1e6}),
-        ("self-play", {"env.discount": 1e-9, "learner.advantage_share": 1e-9}),
-        ("self-play", {"evaluation.opening_plies": 1000}),
-        ("self-play", {"model.hidden_dim": 65536, "model.num_layers": 64}),
-        ("self-play", {"parallel.tables": 4096, "parallel.games": 65536, "parallel.horizon": 1 << 20}),
+        ("ppo", {"run.seed": 2**63 - 1}),
+        ("ppo", {"learner.entropy_weight": 1e6}),
+        ("ppo", {"learner.clip": 1e12, "learner.value_clip": 1e12, "learner.value_weight": 1e6}),
+        ("ppo", {"evaluation.temperature": 1e-6, "parallel.temperature": 1e-6}),
+        ("ppo", {"evaluation.temperature": 1e6, "parallel.temperature": 1e6}),
+        ("ppo", {"env.discount": 1e-9, "learner.advantage_share": 1e-9}),
+        ("ppo", {"evaluation.opening_plies": 1000}),
+        ("ppo", {"model.hidden_dim": 65536, "model.num_layers": 64}),
+        ("ppo", {"parallel.tables": 4096, "parallel.games": 65536, "parallel.horizon": 1 << 20}),
         (
-            "pool",
+            "dqn",
             {"learner.epsilon_decay": "exponential", "learner.epsilon": 1e-9, "learner.final_epsilon": 1.0},
         ),
-        ("pool", {"learner.huber": 1e12, "learner.max_grad_norm": 1e12, "learner.tau": 1e-9}),
+        ("dqn", {"learner.huber": 1e12, "learner.max_grad_norm": 1e12, "learner.tau": 1e-9}),
     ],
     ids=lambda each: ",".join(each) if isinstance(each, dict) else each,
 )
@@ -205,7 +205,7 @@ def test_extremes_that_ended_runs(tmp_path: Path, regime: str, changes: Mapping[
 )
 def test_what_is_out_of_range_is_refused_with_the_range(path: str, value: object, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_settings(TrainConfig, settings_with("self-play", {path: value}))
+        parse_settings(TrainConfig, settings_with("ppo", {path: value}))
     assert told in str(caught.value)
     assert path in str(caught.value)
     assert len(str(caught.value)) < 400
@@ -215,9 +215,9 @@ def test_an_opening_that_random_games_do_not_outlast_is_refused(tmp_path: Path) 
     with pytest.raises(
         ConfigError, match="end within the 9 random plies of their opening; lower opening_plies"
     ):
-        train(settings_with("self-play", {"evaluation.opening_plies": 9}), root=tmp_path, name="run")
+        train(settings_with("ppo", {"evaluation.opening_plies": 9}), root=tmp_path, name="run")
     assert not (tmp_path / "run").exists()
-    train(settings_with("self-play", {"evaluation.opening_plies": 7}), root=tmp_path, name="run")
+    train(settings_with("ppo", {"evaluation.opening_plies": 7}), root=tmp_path, name="run")
 
 
 def test_a_network_that_does_not_fit_into_memory_is_refused(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_network_that_does_not_fit_into_memory_is_refused(tmp_path: Path) -> N
     with pytest.raises(
         ConfigError, match=r"270,582,939,648 weights .* MB are left; make hidden_dim or num_layers"
     ):
-        train(settings_with("self-play", changes), root=tmp_path, name="run")
+        train(settings_with("ppo", changes), root=tmp_path, name="run")
     assert not (tmp_path / "run").exists()
 
 
@@ -235,13 +235,12 @@ def test_a_network_that_does_not_fit_into_memory_is_refused(tmp_path: Path) -> N
 )
 def test_a_device_that_cannot_compute_is_refused(tmp_path: Path, device: str) -> None:
     with pytest.raises(ConfigError, match=r"run\.device = .*take cpu or auto$") as caught:
-        train(settings_with("self-play", {"run.device": device}), root=tmp_path, name="run")
+        train(settings_with("ppo", {"run.device": device}), root=tmp_path, name="run")
     assert str(caught.value).isprintable()
     assert not (tmp_path / "run").exists()
 
 
 def test_a_processor_with_a_number_is_the_processor(tmp_path: Path) -> None:
     assert (
-        train(settings_with("self-play", {"run.device": "cpu:7"}), root=tmp_path, name="run").outcome
-        == "finished"
+        train(settings_with("ppo", {"run.device": "cpu:7"}), root=tmp_path, name="run").outcome == "finished"
     )

@@ -12,6 +12,7 @@ import pytest
 import torch
 from training_for_tests import After, tiny, train
 
+from keisei.config import Settings
 from keisei.errors import ConfigError, SharedMemoryError
 from keisei.experience import replay
 from keisei.experience.replay import ReplayBuffer
@@ -30,7 +31,7 @@ from keisei.training import trainer, wiring
 from keisei.training.callbacks import Callback, StopTraining
 from keisei.training.events import Update
 from keisei.training.interruption import UpdateAbandoned
-from keisei.training.regimes import self_play
+from keisei.training.regimes import ppo
 from keisei.training.settings import TrainConfig
 from keisei.training.trainer import Trainer
 
@@ -70,12 +71,12 @@ class Nudger:
         self._steps = state.document["steps"]
 
 
-def build_learner(config: TrainConfig, game: Game, device: torch.device) -> Nudger:
+def build_learner(config: TrainConfig, own: Settings, game: Game, device: torch.device) -> Nudger:
     return Nudger(build_network(config.model, game.spec, config.run.seed))
 
 
 def build_buffer(
-    settings: dict[str, Any], config: TrainConfig, spec: GameSpec, learner: object
+    settings: dict[str, Any], config: TrainConfig, own: Settings, spec: GameSpec, learner: object
 ) -> ReplayBuffer:
     parallel = config.parallel
     shape = SlabShape.of(spec, parallel.horizon, parallel.games)
@@ -96,7 +97,7 @@ def use_replay(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def use(**settings: Any) -> None:
         regime = replace(
-            self_play.REGIME, build_learner=build_learner, build_buffer=partial(build_buffer, settings)
+            ppo.REGIME, build_learner=build_learner, build_buffer=partial(build_buffer, settings)
         )
         for module in (trainer, wiring):
             monkeypatch.setattr(module, "regime_of", lambda config: regime)

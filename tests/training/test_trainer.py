@@ -37,9 +37,8 @@ from keisei.runs.replays import SUFFIX, read_replay
 from keisei.runs.rows import EvaluationRow, GameRow, RatingRow
 from keisei.training.callbacks import Callback, StopTraining
 from keisei.training.events import Counters, Ended, Started, Update
-from keisei.training.regimes.loop import Pace
+from keisei.training.regimes.loop import Pace, play_and_learn
 from keisei.training.regimes.registry import regime_of
-from keisei.training.regimes.self_play import self_play
 from keisei.training.trainer import Trainer, TrainResult
 
 BY_DQN = {
@@ -335,7 +334,7 @@ def test_an_owner_that_cannot_learn_is_told_of_once(
     failures = {2: {1: "its loss is nan"}, 3: {1: "its loss is nan"}, 4: {0: "no rows", 1: "its loss is inf"}}
 
     def failing(*arguments: Any) -> Iterator[Update]:
-        for update in self_play(*arguments):
+        for update in play_and_learn(*arguments):
             failed = failures.get(update.counters.update, {})
             yield replace(update, report=replace(update.report, failures=failed))
 

@@ -82,7 +82,7 @@ class AgentMemory:
             for item in collected:
                 self._replay.take([copy_of_agent(item, self.agent, self._next_slab())])
                 # A fixed number of steps is due once for all slabs of a collection.
-                due = self._replay.due() + (0 if self._steps_are_fixed else due)
+                due = self._replay.steps() + (0 if self._steps_are_fixed else due)
             self._owed += due
         finally:
             self._writes += 1

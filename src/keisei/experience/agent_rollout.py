@@ -40,10 +40,6 @@ class AgentRollout:
             self._buffer.take([copy_of_agent(item, self.agent, self._slab)])
             self._parts += [self._buffer.view().whole] if len(self._buffer) else []
 
-    def due(self) -> int:
-        """Whether there is anything to learn from."""
-        return int(len(self) > 0)
-
     def view(self) -> RolloutView:
         """Hands out all that was taken since the last view."""
         parts, self._parts = self._parts, []

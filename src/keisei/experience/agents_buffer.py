@@ -37,10 +37,6 @@ class AgentsBuffer:
             memory.take(collected)
         return Leases()
 
-    def due(self) -> int:
-        """Gives the most gradient steps that are due to an agent."""
-        return max(memory.due() for memory in self.memories)
-
     def view(self) -> Sequence[AgentView]:
         """Gives one view for each agent, with all that is due to it."""
         return [memory.view() for memory in self.memories]

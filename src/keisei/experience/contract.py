@@ -28,10 +28,6 @@ class Buffer(Protocol[View_co]):
         """Takes what was collected. Returns the slabs that it keeps, and those that it no longer needs."""
         ...
 
-    def due(self) -> int:
-        """Gives the number of gradient steps that are due now."""
-        ...
-
     def view(self) -> View_co:
         """Gives the experience to learn from. It does not change while collection continues."""
         ...

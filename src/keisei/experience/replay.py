@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from keisei.errors import CheckpointError, ConfigError, SharedMemoryError
@@ -34,28 +34,9 @@ if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to i
     from keisei.runs.json_values import Json
     from keisei.runs.pieces import Piece
 
-__all__ = ["BufferView", "ReplayBuffer"]
+__all__ = ["ReplayBuffer"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class BufferView:
-    """A replay as a learner sees it. It changes only when the replay takes the next experience."""
-
-    buffer: ReplayBuffer
-
-    def steps(self) -> int:
-        """Gives the gradient steps that are due now."""
-        return self.buffer.due()
-
-    def sample(self, size: int, seed: int, key: int, progress: float = 1.0) -> ReplaySample:
-        """Draws decisions with randomness keyed by (seed, key)."""
-        return self.buffer.sample(size, seed, key, progress)
-
-    def update_priorities(self, sample: ReplaySample, errors: FloatArray) -> None:
-        """Sets the priorities of a sample by the size of its errors."""
-        self.buffer.update_priorities(sample, errors)
 
 
 class ReplayBuffer:
@@ -72,7 +53,7 @@ class ReplayBuffer:
         tables: int = 1,
         owner: int = 0,
     ) -> None:
-        """``shape`` is that of the manager's slabs. ``batch_size`` is the size of the learner's samples; ``due``
+        """``shape`` is that of the manager's slabs. ``batch_size`` is the size of the learner's samples; ``steps``
         uses it. All memory is taken or checked here; ``SharedMemoryError`` says what would fit."""
         self._num_actions = spec.num_actions
         rule = CreditedBy(settings.n_step, discount, owner, _is_one_chain(spec, settings))
@@ -143,7 +124,7 @@ class ReplayBuffer:
         kept = tuple(lease for lease in taken if lease not in overwritten)
         return Leases(kept, tuple(lease for lease in overwritten if lease not in taken))
 
-    def due(self) -> int:
+    def steps(self) -> int:
         """Gives the gradient steps that are due since the last experience was taken."""
         return self._due.steps() if len(self) else 0
 
@@ -155,8 +136,9 @@ class ReplayBuffer:
             tags.LATE_PRIORITIES: self.late_priorities,
         }
 
-    def view(self) -> BufferView:
-        return BufferView(self)
+    def view(self) -> ReplayBuffer:
+        """Gives the replay itself, to learn from. It changes only when it takes the next experience."""
+        return self
 
     def sample(self, size: int, seed: int, key: int, progress: float = 1.0) -> ReplaySample:
         """Draws decisions. ``progress``, 0 … 1, is the share of the run that is done, for ``beta``."""

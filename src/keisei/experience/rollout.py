@@ -113,12 +113,7 @@ class ExperienceBuffer:
         rho_clip: float = 1.0,
         trace_clip: float = 1.0,
         owner: int = 0,
-        minibatch_size: int | None = None,
-        epochs: int = 1,
-        share: float = 1.0,
     ) -> None:
-        """``minibatch_size`` (None: all rows at once), ``epochs`` and ``share`` are those of the learner; ``due`` uses
-        them."""
         if judge is None and (vtrace or carries(spec)):
             why = (
                 "V-trace compares"
@@ -131,7 +126,6 @@ class ExperienceBuffer:
         self._judge = judge
         self._vtrace = vtrace
         self._owner = owner
-        self._minibatch_size, self._epochs, self._share = minibatch_size, epochs, share
         self._carry = Carry()
         self._view = RolloutView(_nothing(spec))
 
@@ -170,11 +164,6 @@ class ExperienceBuffer:
             parts.append(self._closed_part(Closed.joined(closed)))
         self._view = RolloutView(merged(parts) if parts else _nothing(self._spec))
         return Leases()
-
-    def due(self) -> int:
-        """Gives the gradient steps of all epochs. A learner that stops early may make fewer."""
-        rows = _share_of(len(self), self._share)
-        return self._epochs * math.ceil(rows / (self._minibatch_size or max(1, rows)))
 
     def view(self) -> RolloutView:
         """Gives the experience that was taken last."""

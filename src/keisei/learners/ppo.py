@@ -24,7 +24,7 @@ from keisei.errors import DivergenceError
 from keisei.experience.rollout import Minibatch
 from keisei.games.contract import BoolArray, ByteArray, FloatArray, Game, IntArray
 from keisei.learners.acceleration import Forward, compiled, half_precision
-from keisei.learners.contract import Report
+from keisei.learners.contract import NOTHING_LEARNED, Report
 from keisei.learners.ppo_config import PPOConfig
 from keisei.learners.saved_state import checked_document
 from keisei.learners.shards import Shards, added, descend, split
@@ -48,6 +48,8 @@ KL_TOLERANCE = 1.5
 
 class Rollout(Protocol):
     """The experience of one update, as PPO learns from it."""
+
+    def __len__(self) -> int: ...
 
     def merged(self) -> Minibatch:
         """All transitions."""
@@ -148,7 +150,9 @@ class PPO:
 
     def learn(self, view: Rollout, progress: float, made: Sequence[Losses] = ()) -> Report:
         """Learns for some epochs of minibatches; fewer if the policy moves too far from the one that acted. The steps
-        that were ``made`` already, the first ones, are not made again."""
+        that were ``made`` already, the first ones, are not made again. An empty rollout teaches nothing."""
+        if not len(view):
+            return NOTHING_LEARNED
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate_at(progress)

@@ -32,7 +32,7 @@ from keisei.runs.state_tensors import weights_digest
 from keisei.training.callbacks import Callback
 from keisei.training.events import Started, Update
 from keisei.training.interruption import Interruption
-from keisei.training.regimes.learner_settings import IndependentSettings, PoolSettings, SelfPlaySettings
+from keisei.training.regimes.learner_settings import DQNSettings, IndependentSettings, PPOSettings
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import EvaluationSettings, RunSettings, TrainConfig
 from keisei.training.trainer import Trainer, TrainResult
@@ -89,7 +89,7 @@ def small_config(
     return TrainConfig(
         env=EnvConfig(game=game),
         model=ModelConfig(network="mlp", hidden_dim=64),
-        learner=SelfPlaySettings(epochs=2, minibatch_size=256, parts=2),
+        learner=PPOSettings(epochs=2, minibatch_size=256, parts=2),
         parallel=ParallelConfig(tables=tables, games=games, horizon=HORIZON),
         league=QUICK_LEAGUE.model_copy(update={"enabled": league}),
         run=RunSettings(seed=seed),
@@ -145,7 +145,7 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
     )
     evaluation = EvaluationSettings(every=0, opponents=())
     learner = config.learner
-    if isinstance(learner, PoolSettings | IndependentSettings):
+    if isinstance(learner, DQNSettings | IndependentSettings):
         # A replay that is not saved fills again, and one that fills for long teaches nothing in a few updates.
         starts = min(learner.replay.learning_starts, config.rollout)
         replay = learner.replay.model_copy(update={"save_replay": True, "learning_starts": starts})
@@ -182,7 +182,9 @@ class _Ways:
         """Gives the digest of the weights that every run starts with."""
         config = self._config.placed()
         game = config.env.make(batch=1, seed=0)
-        learner = regime_of(config).build_learner(config, game, choose_device(config.run.device))
+        learner = regime_of(config).build_learner(
+            config, config.learner, game, choose_device(config.run.device)
+        )
         return weights_digest(learner.state().tensors["model"])
 
     def undisturbed(self, backend: str, workers: int) -> TrainedRun:

@@ -20,7 +20,19 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
-__all__ = ["LARGEST_NUMBER", "LARGEST_SETTINGS", "json_of", "settings_of", "shown_text", "typed"]
+__all__ = [
+    "EARLIER_REGIMES",
+    "LARGEST_NUMBER",
+    "LARGEST_SETTINGS",
+    "as_written_today",
+    "json_of",
+    "settings_of",
+    "shown_text",
+    "typed",
+]
+
+EARLIER_REGIMES = {"self-play": "ppo", "pool": "dqn"}
+"""The names of regimes in earlier versions, and ours."""
 
 LARGEST_SETTINGS = 1 << 20
 """Bytes of a file of settings."""
@@ -54,7 +66,15 @@ def settings_of(text: str) -> dict[str, Any] | None:
     if not isinstance(found, dict | None):
         raise ValueError(f"it must hold a table of settings (key: value), got {_short(found)}")
     _check_plain(found)
-    return found
+    return None if found is None else as_written_today(found)
+
+
+def as_written_today(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Gives settings with today's name of the regime, where an earlier version wrote them."""
+    learner = settings.get("learner")
+    if not isinstance(learner, Mapping) or str(learner.get("regime")) not in EARLIER_REGIMES:
+        return dict(settings)
+    return {**settings, "learner": {**learner, "regime": EARLIER_REGIMES[learner["regime"]]}}
 
 
 def json_of(content: bytes | str) -> Any:

@@ -271,10 +271,10 @@ def _own_of(run: Path) -> Callable[[str, list[str]], list[str]]:
 class PPO(Agent):
     """Learns by PPO: one network plays all seats. Independent agents: see ``ParallelEnvironment``."""
 
-    _regime = "self-play"
+    _regime = "ppo"
 
 
 class DQN(Agent):
     """Learns by DQN from a replay: one network plays all seats."""
 
-    _regime = "pool"
+    _regime = "dqn"

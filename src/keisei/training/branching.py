@@ -200,7 +200,7 @@ class StartingPoint:
     def make_warm_start(self, new: RunDirectory, config: TrainConfig) -> list[str]:
         """Writes the checkpoint of update 0, with these weights and all else new."""
         game = config.env.make(batch=1, seed=0)
-        learner = regime_of(config).build_learner(config.placed(), game, choose_device("cpu"))
+        learner = regime_of(config).build_learner(config.placed(), config.learner, game, choose_device("cpu"))
         state = learner.state()
         taken = {group: self._weights if group in _LEARNED else own for group, own in state.tensors.items()}
         try:

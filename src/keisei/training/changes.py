@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from keisei.errors import RunError, RunSettingsError
 from keisei.parallel.config import PLACEMENT
 from keisei.runs.directory import CONFIG, RunDirectory, config_digest
+from keisei.runs.foreign_documents import as_written_today
 from keisei.training.presets import run_config
 from keisei.training.settings import LENGTH, TrainConfig
 
@@ -206,7 +207,7 @@ def trained_with(run: RunDirectory, checkpoint: Checkpoint) -> Mapping[str, Any]
     of the run that has this digest is taken then, or config.yaml if there is none."""
     settings = checkpoint.documents.get("settings")
     if isinstance(settings, Mapping):
-        return settings
+        return as_written_today(settings)
     for path in run.earlier_configs():
         if config_digest(config := _read(run, path)) == checkpoint.config_digest:
             return config

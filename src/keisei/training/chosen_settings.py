@@ -22,7 +22,7 @@ from keisei.policies.registry import players_of
 
 __all__ = ["Regime", "chosen_in_words", "chosen_settings", "game_length"]
 
-Regime: TypeAlias = Literal["self-play", "pool", "independent"]
+Regime: TypeAlias = Literal["ppo", "dqn", "independent"]
 
 MINUTES = 5.0
 MOST_OPENING_PLIES = 20
@@ -62,8 +62,8 @@ def chosen_in_words(settings: Mapping[str, Mapping[str, Any]], spec: GameSpec) -
     board = "a board" if _is_board(spec) else "no board"
     seats = f"{spec.seats} seats" if spec.seats > 1 else "one seat"
     how = {
-        "self-play": "one network in every seat, PPO",
-        "pool": "one network in every seat, DQN",
+        "ppo": "one network in every seat, PPO",
+        "dqn": "one network in every seat, DQN",
         "independent": "an agent in every seat, PPO",
     }[settings["learner"]["regime"]]
     return (
@@ -75,7 +75,7 @@ def chosen_in_words(settings: Mapping[str, Mapping[str, Any]], spec: GameSpec) -
 
 def _regime(spec: GameSpec) -> Regime:
     """Seats that act at once and are paid each by itself are agents of a world."""
-    return "independent" if spec.simultaneous and spec.seats > 1 and not spec.zero_sum else "self-play"
+    return "independent" if spec.simultaneous and spec.seats > 1 and not spec.zero_sum else "ppo"
 
 
 def game_length(game: Game) -> float:
@@ -103,7 +103,7 @@ def _is_board(spec: GameSpec) -> bool:
 
 def _learner(regime: Regime, in_python: bool) -> dict[str, Any]:
     match regime:
-        case "pool":
+        case "dqn":
             return {
                 "learning_rate": 5e-4,
                 "schedule": "linear",
@@ -115,7 +115,7 @@ def _learner(regime: Regime, in_python: bool) -> dict[str, Any]:
             }
         case "independent":
             return {"algorithm": "ppo", "ppo": _ppo(512) | {"final_entropy_weight": 0.005}}
-        case "self-play":
+        case "ppo":
             return _ppo(256 if in_python else 512)
 
 

@@ -1,6 +1,6 @@
 """DQN in one call: ``agent = keisei.train_dqn(n_episodes=20_000, game="connect-four")``.
 
-The call makes an ordinary run of the pool regime. Only its arguments are those of scripts in which a main process
+The call makes an ordinary run of the regime ``dqn``. Only its arguments are those of scripts in which a main process
 learns and N workers play episodes.
 """
 
@@ -35,8 +35,8 @@ from keisei.training.api import Existing, as_assignments, plan_run
 from keisei.training.callbacks import Callback
 from keisei.training.players import RUNS, resolver
 from keisei.training.presets import load_preset, preset_names, run_config
-from keisei.training.regimes.learner_settings import PoolSettings
-from keisei.training.regimes.pool import build_buffer, build_learner
+from keisei.training.regimes.dqn import build_buffer, build_learner
+from keisei.training.regimes.learner_settings import DQNSettings
 from keisei.training.settings import TrainConfig
 from keisei.training.trust import trust_settings
 from keisei.training.wiring import choose_device
@@ -132,7 +132,7 @@ class _Arguments(Settings):
 def _settings_for(game: str) -> dict[str, Any]:
     """Gives the settings of the game's preset, or the usual ones, with neither a length nor matches."""
     preset = f"{game}-dqn"
-    settings = load_preset(preset).settings if preset in preset_names() else {"learner": {"regime": "pool"}}
+    settings = load_preset(preset).settings if preset in preset_names() else {"learner": {"regime": "dqn"}}
     open_ended: dict[str, Any] = {
         "env.game": game,
         "learner.replay.megabytes": None,
@@ -171,15 +171,17 @@ class DQNAgent:
     """A network with its target network, its optimiser and a replay of its own."""
 
     def __init__(self, config: TrainConfig) -> None:
-        """``config`` is a configuration of the pool regime. The weights are new."""
-        if not isinstance(config.learner, PoolSettings):
+        """``config`` is a configuration of the regime ``dqn``. The weights are new."""
+        if not isinstance(config.learner, DQNSettings):
             raise ConfigError(
-                f"learner.regime = {config.learner.regime}: a DQN agent learns in regime pool; take a run of that"
+                f"learner.regime = {config.learner.regime}: a DQN agent learns in regime dqn; take a run of that"
             )
-        self.config = config.resolved().placed()
+        self.config, self._settings = config.resolved().placed(), config.learner
         self._game = self.config.env.make(batch=1, seed=0)
         self.spec = self._game.spec
-        self.learner = build_learner(self.config, self._game, choose_device(self.config.run.device))
+        self.learner = build_learner(
+            self.config, self._settings, self._game, choose_device(self.config.run.device)
+        )
         self.run: RunDirectory | None = None
         """The run that it was loaded from."""
         self._buffer: ReplayBuffer | None = None
@@ -268,7 +270,7 @@ class DQNAgent:
     def _replay(self) -> ReplayBuffer:
         """Makes the replay when it is first needed, since it takes much memory."""
         if self._buffer is None:
-            self._buffer = build_buffer(self.config, self.spec, self.learner)
+            self._buffer = build_buffer(self.config, self._settings, self.spec, self.learner)
         return self._buffer
 
 

@@ -17,7 +17,7 @@ from pydantic import Field, field_validator
 from keisei.config import Settings, parse_settings
 from keisei.errors import ConfigError
 from keisei.experience.agent_memory import AgentMemory
-from keisei.experience.agents_buffer import AgentsBuffer, Memory
+from keisei.experience.agents_buffer import Memory
 from keisei.games.registry import takes_option
 from keisei.learners.agent_units import AgentLearner
 from keisei.learners.dqn import DQN
@@ -28,6 +28,7 @@ from keisei.policies.model_config import ModelConfig
 from keisei.runs import metric_names as tags
 from keisei.training.events import Counters, Update
 from keisei.training.regimes.independent import agents_plan, build_buffer, build_learner, independent
+from keisei.training.regimes.learner_settings import IndependentSettings
 from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.regimes.publishing import Publisher
 from keisei.training.settings import TrainConfig
@@ -172,8 +173,10 @@ class ParallelEnvironment:
         """The same as settings of a run."""
         world = self.settings.env.make(batch=1, seed=0)
         self.spec = world.spec
-        self._learner = build_learner(self.settings, world, choose_device("cpu"))
-        self._buffer: AgentsBuffer = build_buffer(self.settings, self.spec, self._learner)
+        learning = self.settings.learner
+        assert isinstance(learning, IndependentSettings)
+        self._learner = build_learner(self.settings, learning, world, choose_device("cpu"))
+        self._buffer = build_buffer(self.settings, learning, self.spec, self._learner)
         self.agents = [
             WorldAgent(number, AgentModel(learner, memory))
             for number, (learner, memory) in enumerate(

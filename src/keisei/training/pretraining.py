@@ -145,13 +145,13 @@ def _teacher(config: TrainConfig, settings: ImitationConfig | None) -> tuple[Lea
     """Builds the learner of the run, and what teaches its network."""
     game = config.env.make(batch=1, seed=0)
     device = choose_device(config.run.device)
-    learner = regime_of(config).build_learner(config.placed(), game, device)
+    learner = regime_of(config).build_learner(config.placed(), config.learner, game, device)
     network = learner.behaviour(0.0).network
     assert isinstance(network, ActorCritic)
     if network.meaning == "q":
         raise ConfigError(
             "imitation teaches a policy, and this run's network gives values of actions (DQN); take a preset of "
-            "self-play"
+            "PPO"
         )
     return learner, Imitation(network, game, settings, config.run.seed)
 

@@ -26,7 +26,7 @@ from keisei.ranges import (
     Temperature,
 )
 from keisei.training.league.settings import LeagueSettings
-from keisei.training.regimes.learner_settings import LearnerSettings, SelfPlaySettings
+from keisei.training.regimes.learner_settings import LearnerSettings, PPOSettings
 
 MAX_THREADS = 1024
 
@@ -106,7 +106,7 @@ class TrainConfig(Settings):
 
     env: EnvConfig = EnvConfig()
     model: ModelConfig = ModelConfig()
-    learner: LearnerSettings = SelfPlaySettings()
+    learner: LearnerSettings = PPOSettings()
     parallel: ParallelConfig = ParallelConfig()
     league: LeagueSettings = LeagueSettings(enabled=False)
     evaluation: EvaluationSettings = EvaluationSettings()

@@ -48,8 +48,8 @@ def connect(
     _check_memory(config.model)
     regime = regime_of(config)
     game = config.env.make(batch=1, seed=0)
-    learner = regime.build_learner(config, game, choose_device(config.run.device))
-    buffer = regime.build_buffer(config, game.spec, learner)
+    learner = regime.build_learner(config, config.learner, game, choose_device(config.run.device))
+    buffer = regime.build_buffer(config, config.learner, game.spec, learner)
     version, counters = 1, Counters()
     if checkpoint is not None:
         check_game(checkpoint, game.spec.name)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ from keisei.games.contract import ByteArray, FloatArray, Game, GameSpec, IntArra
 from keisei.games.randomness import keyed_word
 from keisei.games.registry import portable_name
 from keisei.learners.agent_plan import AgentPlan
-from keisei.learners.contract import Learner, Report
+from keisei.learners.contract import Report
 from keisei.learners.independent import IndependentLearners, of_agent, plan_agents
 from keisei.learners.ppo import PPO
 from keisei.policies.agents_network import AgentsNetwork, AgentsPlan, joined_network
@@ -50,7 +49,8 @@ def independent(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
     """Collects, gives each agent what it has decided itself, trains the agents, and yields an update, until the run is
     over. The last training ends before the run does."""
     counters, began = start, pace.clock() - start.seconds
-    learning, interval = _learning(parts), _learner(parts.learner).train_interval
+    assert isinstance(parts.learner, IndependentLearners)
+    learning, interval = _learning(parts, parts.learner), parts.learner.train_interval
     try:
         while not pace.is_over(counters):
             progress = pace.progress(counters)
@@ -60,28 +60,24 @@ def independent(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
             hand_over(parts, experiences)
             laps.lap("prepare")
             after = counted(counters, games, collection, pace.clock() - began)
+            before, progress = progress, pace.progress(after)
             if after.update % interval == 0 or pace.is_over(after):
-                report = learning.train(parts.buffer.view(), progress, pace.progress(after))
+                report = learning.train(parts.buffer.view(), before, progress)
             else:
-                report = learning.skip(pace.progress(after))
+                report = learning.skip(progress)
             if pace.is_over(after):
                 report = joined([report, learning.finish()])
             laps.lap("learn")
             report = with_returns(report, returns)
-            yield told(counters, pace, after.seconds, games, collection, report, laps, parts.buffer.numbers())
+            yield told(after, progress, games, collection, report, laps, parts.buffer.numbers())
             counters = after
     finally:
         learning.close()
 
 
-def _learner(learner: Learner[Any]) -> IndependentLearners:
-    assert isinstance(learner, IndependentLearners)
-    return learner
-
-
-def _learning(parts: Parts) -> Learning:
+def _learning(parts: Parts, learner: IndependentLearners) -> Learning:
     asynchronous = parts.manager.config.mode == "async"
-    return (InBackground if asynchronous else InTurn)(_learner(parts.learner), parts.publisher)
+    return (InBackground if asynchronous else InTurn)(learner, parts.publisher)
 
 
 def returns_of(experiences: Experiences, spec: GameSpec) -> Mapping[int, float]:
@@ -98,9 +94,8 @@ def with_returns(report: Report, returns: Mapping[int, float]) -> Report:
     return Report(owners, report.failures)
 
 
-def agent_plans(config: TrainConfig, spec: GameSpec) -> list[AgentPlan]:
+def agent_plans(config: TrainConfig, settings: IndependentSettings, spec: GameSpec) -> list[AgentPlan]:
     """Gives the settings of all agents, one for each seat. Each has a seed of its own."""
-    settings = _settings(config)
     return [
         AgentPlan(
             model=settings.model_of(agent, config.model, spec),
@@ -116,13 +111,10 @@ def agent_plans(config: TrainConfig, spec: GameSpec) -> list[AgentPlan]:
     ]
 
 
-def _settings(config: TrainConfig) -> IndependentSettings:
-    assert isinstance(config.learner, IndependentSettings)
-    return config.learner
-
-
-def build_learner(config: TrainConfig, game: Game, device: torch.device) -> IndependentLearners:
-    settings, plans = _settings(config), agent_plans(config, game.spec)
+def build_learner(
+    config: TrainConfig, settings: IndependentSettings, game: Game, device: torch.device
+) -> IndependentLearners:
+    plans = agent_plans(config, settings, game.spec)
     if device.type != "cpu" and config.run.device != "auto":
         raise ConfigError(
             f"run.device = {config.run.device}: independent agents learn on processors; take cpu or auto"
@@ -139,12 +131,20 @@ def build_learner(config: TrainConfig, game: Game, device: torch.device) -> Inde
     )
 
 
-def build_buffer(config: TrainConfig, spec: GameSpec, learner: Learner[Any]) -> AgentsBuffer:
-    return AgentsBuffer([_memory(config, spec, _learner(learner), agent) for agent in range(spec.seats)])
+def build_buffer(
+    config: TrainConfig, settings: IndependentSettings, spec: GameSpec, learner: IndependentLearners
+) -> AgentsBuffer:
+    return AgentsBuffer([_memory(config, settings, spec, learner, agent) for agent in range(spec.seats)])
 
 
-def _memory(config: TrainConfig, spec: GameSpec, learner: IndependentLearners, agent: int) -> Memory:
-    settings, parallel, own = _settings(config), config.parallel, learner.agents[agent]
+def _memory(
+    config: TrainConfig,
+    settings: IndependentSettings,
+    spec: GameSpec,
+    learner: IndependentLearners,
+    agent: int,
+) -> Memory:
+    parallel, own = config.parallel, learner.agents[agent]
     shape = SlabShape.of(spec, parallel.horizon, parallel.games)
     if isinstance(own, PPO):
         return AgentRollout(agent, shape, _rollout_buffer(config, spec, learner, own))
@@ -175,37 +175,33 @@ def _rollout_buffer(
         vtrace=config.asynchronous and own.config.correction == "vtrace",
         rho_clip=own.config.rho_clip,
         trace_clip=own.config.trace_clip,
-        minibatch_size=own.config.minibatch_size,
-        epochs=own.config.epochs,
-        share=own.config.advantage_share,
     )
 
 
 def saved_policy(
     config: TrainConfig, checkpoint: Checkpoint, spec: GameSpec, temperature: float
 ) -> AgentsPolicy:
-    plans = agent_plans(config, spec)
+    settings = config.learner
+    assert isinstance(settings, IndependentSettings)
+    plans = agent_plans(config, settings, spec)
     networks = [build_network(plan.model, spec, seed=None) for plan in plans]
     for agent, network in enumerate(networks):
         load_model(network, of_agent(checkpoint.tensors, agent).get("model", {}))
     game = config.env.make(batch=1, seed=0)
-    whole = joined_network(plan_agents(plans, game, _settings(config).stack_size), networks, spec)
+    whole = joined_network(plan_agents(plans, game, settings.stack_size), networks, spec)
     return AgentsPolicy(whole, spec, temperature)
 
 
-def current_policy(learner: Learner[Any], spec: GameSpec, temperature: float) -> AgentsPolicy:
+def current_policy(learner: IndependentLearners, spec: GameSpec, temperature: float) -> AgentsPolicy:
     """Makes a policy with a copy of the weights: agents may be learning in the background."""
-    own = _learner(learner)
-    with own.whole:
-        network = deepcopy(own.network)
+    with learner.whole:
+        network = deepcopy(learner.network)
     assert isinstance(network, AgentsNetwork)
     return AgentsPolicy(network, spec, temperature)
 
 
-def agents_plan(learner: Learner[Any]) -> AgentsPlan:
-    return _learner(learner).plan
+def agents_plan(learner: IndependentLearners) -> AgentsPlan:
+    return learner.plan
 
 
-REGIME = Regime(
-    "independent", build_learner, build_buffer, independent, saved_policy, current_policy, agents_plan
-)
+REGIME = Regime(build_learner, build_buffer, independent, saved_policy, current_policy, agents_plan)

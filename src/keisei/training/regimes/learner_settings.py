@@ -14,25 +14,27 @@ from keisei.learners.independent_config import IndependentConfig, outputs_of
 from keisei.learners.ppo_config import PPOConfig
 from keisei.parallel.config import ParallelConfig
 from keisei.policies.model_config import ModelConfig
+from keisei.runs.foreign_documents import EARLIER_REGIMES
 
-__all__ = ["IndependentSettings", "LearnerSettings", "PoolSettings", "SelfPlaySettings"]
+__all__ = ["DQNSettings", "IndependentSettings", "LearnerSettings", "PPOSettings"]
 
 
-class SelfPlaySettings(PPOConfig):
-    """The self-play regime: the learner plays all seats and learns by PPO."""
+class PPOSettings(PPOConfig):
+    """One network plays all seats, and learns by PPO from what was just played."""
 
-    regime: Literal["self-play"] = "self-play"
+    regime: Literal["ppo"] = "ppo"
     """The kind of training. Each regime has its own settings."""
 
     algorithm: ClassVar = "ppo"
+    other_values: ClassVar = {"regime": EARLIER_REGIMES}
     meets_league: ClassVar = True
 
     def outputs(self, model: ModelConfig) -> str:
         """Gives what the network's outputs mean in this regime. Raises ``ValueError`` if it cannot be that."""
         if model.outputs not in ("auto", "policy") or model.quantiles > 1:
             raise ValueError(
-                f"model.outputs = {model.outputs}, model.quantiles = {model.quantiles}: regime self-play learns a "
-                f"policy; leave them out, or take learner.regime=pool"
+                f"model.outputs = {model.outputs}, model.quantiles = {model.quantiles}: regime ppo learns a "
+                f"policy; leave them out, or take learner.regime=dqn"
             )
         return "policy"
 
@@ -54,21 +56,22 @@ class SelfPlaySettings(PPOConfig):
         return 1 if self.parts == "auto" else self.parts
 
 
-class PoolSettings(DQNConfig):
-    """The pool regime: the learner plays against itself or a pool of opponents, and learns by DQN from a replay."""
+class DQNSettings(DQNConfig):
+    """One network plays all seats, and learns by DQN from a replay of all that was played."""
 
-    regime: Literal["pool"] = "pool"
+    regime: Literal["dqn"] = "dqn"
     """The kind of training. Each regime has its own settings."""
     replay: ReplaySettings = ReplaySettings()
 
     algorithm: ClassVar = "dqn"
+    other_values: ClassVar = {"regime": EARLIER_REGIMES}
     meets_league: ClassVar = True
 
     def outputs(self, model: ModelConfig) -> str:
         """Gives what the network's outputs mean in this regime. Raises ``ValueError`` if it cannot be that."""
         if model.outputs == "policy":
             raise ValueError(
-                "model.outputs = policy: regime pool learns the values of actions; take dueling or q"
+                "model.outputs = policy: regime dqn learns the values of actions; take dueling or q"
             )
         return "dueling" if model.outputs == "auto" else model.outputs
 
@@ -77,7 +80,7 @@ class PoolSettings(DQNConfig):
         for name in ("temperature", "epsilon"):
             if getattr(parallel, name) != ParallelConfig.model_fields[name].default:
                 raise ValueError(
-                    f"parallel.{name} = {getattr(parallel, name)}: regime pool explores by learner.epsilon, which "
+                    f"parallel.{name} = {getattr(parallel, name)}: regime dqn explores by learner.epsilon, which "
                     f"falls over the run, and is greedy otherwise; leave it out"
                 )
         capacity = self.replay.capacity
@@ -144,8 +147,8 @@ class IndependentSettings(IndependentConfig):
 MANY = 1 << 10
 
 LearnerSettings: TypeAlias = Annotated[
-    Annotated[SelfPlaySettings, Tag("self-play")]
-    | Annotated[PoolSettings, Tag("pool")]
+    Annotated[PPOSettings, Tag("ppo")]
+    | Annotated[DQNSettings, Tag("dqn")]
     | Annotated[IndependentSettings, Tag("independent")],
-    chosen_by("regime", default="self-play"),
+    chosen_by("regime", default="ppo", earlier=EARLIER_REGIMES),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,18 @@ from keisei.training.events import CollectionSummary, Counters, GameSummary, Upd
 from keisei.training.league.opponents import OpponentManager
 from keisei.training.regimes.publishing import Publisher
 
-__all__ = ["Laps", "Pace", "Parts", "collect", "counted", "hand_over", "summarise", "told", "utilisation"]
+__all__ = [
+    "Laps",
+    "Pace",
+    "Parts",
+    "collect",
+    "counted",
+    "hand_over",
+    "play_and_learn",
+    "summarise",
+    "told",
+    "utilisation",
+]
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,29 @@ class Pace:
 
     def is_over(self, counters: Counters) -> bool:
         return self.progress(counters) >= 1.0
+
+
+def play_and_learn(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
+    """Collects, learns, publishes and yields an update, until the run is over. It is the loop of every regime in which
+    one network learns. It calls no logger and writes no file.
+
+    Synchronous workers rest while the learner learns, so a run with the same seed ends with the same weights.
+    Asynchronous workers play on. What they play is some updates old, and the buffer corrects for this.
+    """
+    counters, began = start, pace.clock() - start.seconds
+    while not pace.is_over(counters):
+        progress = pace.progress(counters)
+        experiences, games, collection = collect(parts, counters, progress)
+        laps = Laps(parts.manager.timeline)
+        hand_over(parts, experiences)
+        laps.lap("prepare")
+        report = parts.learner.learn(parts.buffer.view(), progress)
+        laps.lap("learn")
+        counters = counted(counters, games, collection, pace.clock() - began)
+        progress = pace.progress(counters)
+        parts.publisher.publish(parts.learner.behaviour(progress), report)
+        laps.lap("publish")
+        yield told(counters, progress, games, collection, report, laps, parts.buffer.numbers())
 
 
 class Laps:
@@ -148,20 +182,18 @@ def hand_over(parts: Parts, experiences: Experiences) -> None:
 
 
 def told(
-    before: Counters,
-    pace: Pace,
-    seconds: float,
+    counters: Counters,
+    progress: float,
     games: GameSummary,
     collection: CollectionSummary,
     report: Report,
     laps: Laps,
     buffer: Mapping[str, float],
 ) -> Update:
-    """Makes the event of one update."""
-    counters = counted(before, games, collection, seconds)
+    """Makes the event of one update. Counters and progress are those after it."""
     return Update(
         counters,
-        pace.progress(counters),
+        progress,
         games,
         collection,
         report,

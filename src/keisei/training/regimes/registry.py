@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 
+from keisei.config import Settings
 from keisei.experience.contract import Buffer
 from keisei.games.contract import Game, GameSpec
 from keisei.learners.contract import Learner
@@ -26,31 +27,34 @@ from keisei.training.settings import TrainConfig
 __all__ = ["Regime", "regime_of"]
 
 
+OwnSettings = TypeVar("OwnSettings", bound=Settings)
+OwnLearner = TypeVar("OwnLearner", bound=Learner[Any])
+
+
 @dataclass(frozen=True)
-class Regime:
+class Regime(Generic[OwnSettings, OwnLearner]):
     """One kind of training. Its settings are the section ``learner`` of a configuration, and ``learner.regime``
     names it."""
 
-    name: str
-    build_learner: Callable[[TrainConfig, Game, torch.device], Learner[Any]]
-    build_buffer: Callable[[TrainConfig, GameSpec, Learner[Any]], Buffer[Any]]
+    build_learner: Callable[[TrainConfig, OwnSettings, Game, torch.device], OwnLearner]
+    build_buffer: Callable[[TrainConfig, OwnSettings, GameSpec, OwnLearner], Buffer[Any]]
     loop: Callable[[Parts, Pace, Counters], Iterator[Update]]
     saved_policy: Callable[[TrainConfig, Checkpoint, GameSpec, float], TrainedPolicy]
     """Makes the policy of a checkpoint, at a temperature."""
-    current_policy: Callable[[Learner[Any], GameSpec, float], Policy]
+    current_policy: Callable[[OwnLearner, GameSpec, float], Policy]
     """Makes the policy that is being trained."""
-    agents_plan: Callable[[Learner[Any]], AgentsPlan | None] = lambda learner: None
+    agents_plan: Callable[[OwnLearner], AgentsPlan | None] = lambda learner: None
     """Gives the networks that workers build if each seat has its own; None if one network plays all seats."""
 
 
 _REGIMES = {
-    "self-play": "keisei.training.regimes.self_play",
-    "pool": "keisei.training.regimes.pool",
+    "ppo": "keisei.training.regimes.ppo",
+    "dqn": "keisei.training.regimes.dqn",
     "independent": "keisei.training.regimes.independent",
 }
 
 
-def regime_of(config: TrainConfig) -> Regime:
+def regime_of(config: TrainConfig) -> Regime[Any, Any]:
     """Gets the regime that a configuration names. Settings accept no other names."""
-    regime: Regime = import_module(_REGIMES[config.learner.regime]).REGIME
+    regime: Regime[Any, Any] = import_module(_REGIMES[config.learner.regime]).REGIME
     return regime

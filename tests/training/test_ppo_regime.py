@@ -25,9 +25,8 @@ from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import build_network
 from keisei.runs.metric_names import APPROX_KL
 from keisei.training.events import Counters
-from keisei.training.regimes.loop import Pace, Parts, summarise, utilisation
+from keisei.training.regimes.loop import Pace, Parts, play_and_learn, summarise, utilisation
 from keisei.training.regimes.publishing import LONGEST_WAIT, MOVED_ENOUGH, Publisher
-from keisei.training.regimes.self_play import self_play
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import connect
 
@@ -224,7 +223,7 @@ def parts_of(**parallel: object) -> Iterator[Parts]:
 def test_each_update_counts_on_from_where_the_run_was() -> None:
     start = Counters(update=5, transitions=1000, games=70, seconds=3.0)
     with parts_of() as parts:
-        updates = list(self_play(parts, Pace(steps=1150), start))
+        updates = list(play_and_learn(parts, Pace(steps=1150), start))
         assert parts.manager.version == 4, "the first weights, and those of three updates"
     assert [update.counters.update for update in updates] == [6, 7, 8]
     assert [update.counters.transitions for update in updates] == [1064, 1128, 1192]
@@ -239,19 +238,19 @@ def test_the_clock_ends_a_run_too() -> None:
     times = iter(range(0, 1000, 10))
     pace = Pace(seconds=25, clock=lambda: float(next(times)))
     with parts_of() as parts:
-        updates = list(self_play(parts, pace, Counters()))
+        updates = list(play_and_learn(parts, pace, Counters()))
     assert [update.counters.seconds for update in updates] == [10, 20, 30]
 
 
 def test_a_run_that_is_over_makes_no_update() -> None:
     with parts_of() as parts:
-        assert list(self_play(parts, Pace(steps=100), Counters(transitions=100))) == []
+        assert list(play_and_learn(parts, Pace(steps=100), Counters(transitions=100))) == []
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_the_learner_leaves_a_gapless_trace_of_each_update(mode: str) -> None:
     with parts_of(mode=mode) as parts:
-        updates = list(self_play(parts, Pace(steps=192), Counters()))
+        updates = list(play_and_learn(parts, Pace(steps=192), Counters()))
         spans = [event for event in parts.manager.timeline.events if event.lane == "learner"]
     names = [span.name for span in spans if span.name != "collect"]
     assert names == ["prepare", "learn", "publish"] * len(updates)

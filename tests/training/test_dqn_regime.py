@@ -22,15 +22,14 @@ from keisei.training.callbacks import Callback
 from keisei.training.events import Counters, Update
 from keisei.training.interruption import Interruption
 from keisei.training.players import load_player
-from keisei.training.regimes.learner_settings import PoolSettings, SelfPlaySettings
-from keisei.training.regimes.loop import Pace, Parts
-from keisei.training.regimes.pool import pool
+from keisei.training.regimes.learner_settings import DQNSettings, PPOSettings
+from keisei.training.regimes.loop import Pace, Parts, play_and_learn
 from keisei.training.settings import TrainConfig
 from keisei.training.studies.profiling import profile
 from keisei.training.wiring import connect
 
 POOL = (
-    "learner={regime: pool, minibatch_size: 64, learning_rate: 1e-2, target_interval: 5, parts: 2}",
+    "learner={regime: dqn, minibatch_size: 64, learning_rate: 1e-2, target_interval: 5, parts: 2}",
     "learner.replay={capacity: 768, learning_starts: 300, n_step: 2, sample_to_insert_ratio: 2, save_replay: true}",
     "parallel.tables=3",
     "parallel.seating={opponents: [{policy: random, share: 0.5}], opening_plies: 2}",
@@ -136,7 +135,7 @@ def test_epsilon_falls_after_each_batch_and_workers_play_with_it() -> None:
             return publish(behaviour)
 
         parts.manager.publish = noting  # type: ignore[method-assign]
-        updates = list(pool(parts, Pace(steps=1536), Counters()))
+        updates = list(play_and_learn(parts, Pace(steps=1536), Counters()))
     expected = [1.0, 0.8, 0.6, 0.4]
     assert [update.numbers["rollout/exploration_rate"] for update in updates] == pytest.approx(expected)
     assert played == [pytest.approx((0.0, epsilon, 0.0)) for epsilon in (*expected[1:], 0.2)]
@@ -156,7 +155,7 @@ def test_the_first_games_are_played_at_the_first_epsilon() -> None:
 
 def test_gradient_steps_follow_the_replay() -> None:
     with parts_of() as parts:
-        updates = list(pool(parts, Pace(steps=1536), Counters()))
+        updates = list(play_and_learn(parts, Pace(steps=1536), Counters()))
     steps = [update.numbers["train/gradient_steps"] for update in updates]
     assert steps[0] == 0, "there are not enough decisions yet"
     assert all(4 <= number <= 13 for number in steps[1:]), "two samples for each decision of the learner"
@@ -177,7 +176,7 @@ def test_a_run_may_end_after_a_number_of_games(tmp_path: Path) -> None:
 @pytest.mark.parametrize("backend", ["inline", "thread"])
 def test_asynchronous_workers_play_on_and_the_learner_keeps_its_ratio(backend: str) -> None:
     with parts_of("parallel.mode=async", f"parallel.backend={backend}") as parts:
-        updates = list(pool(parts, Pace(steps=3000), Counters()))
+        updates = list(play_and_learn(parts, Pace(steps=3000), Counters()))
     steps = sum(update.numbers["train/gradient_steps"] for update in updates)
     transitions = sum(update.collection.transitions for update in updates[1:])
     assert steps == pytest.approx(2 * 0.65 * transitions / 64, rel=0.35)
@@ -247,37 +246,37 @@ def problem(settings: dict[str, Any]) -> str:
 
 
 def test_the_regime_chooses_the_settings_of_the_learner() -> None:
-    assert isinstance(TrainConfig().learner, SelfPlaySettings)
-    assert isinstance(parse_settings(TrainConfig, {"learner": {"epochs": 1}}).learner, SelfPlaySettings)
-    learner = parse_settings(TrainConfig, {"learner": {"regime": "pool", "tau": 0.5}}).learner
-    assert isinstance(learner, PoolSettings)
+    assert isinstance(TrainConfig().learner, PPOSettings)
+    assert isinstance(parse_settings(TrainConfig, {"learner": {"epochs": 1}}).learner, PPOSettings)
+    learner = parse_settings(TrainConfig, {"learner": {"regime": "dqn", "tau": 0.5}}).learner
+    assert isinstance(learner, DQNSettings)
     assert learner.tau == 0.5
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learner": {"regime": "pol"}}, "learner.regime = 'pol': must be one of self-play, pool"),
-        ({"learner": {"regime": "pool", "epochs": 2}}, "learner.epochs: unknown setting"),
+        ({"learner": {"regime": "pol"}}, "learner.regime = 'pol': must be one of ppo, dqn"),
+        ({"learner": {"regime": "dqn", "epochs": 2}}, "learner.epochs: unknown setting"),
         (
-            {"learner": {"regime": "pool", "epsilo": 2}},
+            {"learner": {"regime": "dqn", "epsilo": 2}},
             "learner.epsilo: unknown setting; did you mean epsilon?",
         ),
         ({"learner": {"epsilon": 0.5}}, "learner.epsilon: unknown setting"),
         (
-            {"learner": {"regime": "pool", "replay": {"n_steps": 3}}},
+            {"learner": {"regime": "dqn", "replay": {"n_steps": 3}}},
             "learner.replay.n_steps: unknown setting; did you mean n_step?",
         ),
         (
-            {"learner": {"regime": "pool"}, "parallel": {"epsilon": 0.1}},
-            "parallel.epsilon = 0.1: regime pool explores by learner.epsilon",
+            {"learner": {"regime": "dqn"}, "parallel": {"epsilon": 0.1}},
+            "parallel.epsilon = 0.1: regime dqn explores by learner.epsilon",
         ),
-        ({"learner": {"regime": "pool"}, "parallel": {"temperature": 0.5}}, "parallel.temperature = 0.5"),
-        ({"learner": {"regime": "pool"}, "model": {"outputs": "policy"}}, "take dueling or q"),
-        ({"model": {"outputs": "dueling"}}, "regime self-play learns a policy"),
-        ({"model": {"quantiles": 4}}, "model.quantiles = 4: regime self-play learns a policy"),
+        ({"learner": {"regime": "dqn"}, "parallel": {"temperature": 0.5}}, "parallel.temperature = 0.5"),
+        ({"learner": {"regime": "dqn"}, "model": {"outputs": "policy"}}, "take dueling or q"),
+        ({"model": {"outputs": "dueling"}}, "regime ppo learns a policy"),
+        ({"model": {"quantiles": 4}}, "model.quantiles = 4: regime ppo learns a policy"),
         (
-            {"learner": {"regime": "pool", "replay": {"capacity": 20_000}}},
+            {"learner": {"regime": "dqn", "replay": {"capacity": 20_000}}},
             "learner.replay.capacity = 20000: a replay keeps at least two slabs of each table, 2 x 16384 decisions",
         ),
         ({"run": {"steps": None}}, "run.steps, run.minutes and run.episodes are all null"),
