@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from keisei.policies import ActorCritic, build_network
+from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.directory import RunDirectory
 from keisei.runs.state_tensors import model_tensors
 from keisei.training.settings import TrainConfig
-from keisei.training.trust import trust_settings
 
 MODEL = {"network": "mlp", "hidden_dim": 8, "num_layers": 1}
 

@@ -12,10 +12,10 @@ from training_for_tests import Recorder, tiny
 
 import keisei
 from keisei.errors import ConfigError, RunSettingsError, UnknownGameError
+from keisei.policies.trust import _THIS_PROCESS
 from keisei.runs.directory import RunDirectory, config_digest
 from keisei.training.api import plan_run
 from keisei.training.presets import find_source, run_config
-from keisei.training.trust import _THIS_PROCESS
 from keisei.training.wiring import games_digest
 
 HEX = Path(__file__).parents[2] / "examples" / "hex.py"

@@ -20,17 +20,17 @@ from web_for_tests import BEARER, WON, add_game, serving
 import keisei
 from keisei.cli.main import app
 from keisei.errors import KeiseiError, UntrustedCodeError
+from keisei.policies import trust
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.seating import PolicyConfig
+from keisei.policies.trust import code_in, demand_trust, renamed_run, trust_run
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from keisei.runs.directory import CONFIG, RunDirectory
 from keisei.runs.snapshots import SnapshotStore
-from keisei.training import trust
 from keisei.training.league.roster import Member
 from keisei.training.players import load_player
 from keisei.training.presets import run_config
-from keisei.training.trust import code_in, demand_trust, renamed_run, trust_run
 
 STATE = Path(os.environ["XDG_STATE_HOME"]) / "keisei" / "trusted"
 """Where the tests of this process keep what they trust."""

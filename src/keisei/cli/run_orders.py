@@ -48,7 +48,7 @@ class Orders:
         for run in runs:
             self._label(run)
         if self.rename is not None:
-            from keisei.training.trust import renamed_run  # it imports the settings
+            from keisei.policies.trust import renamed_run  # it imports the settings
 
             moved = renamed_run(runs[0], self.rename)
             _tell(f"{runs[0].name} is {moved.name} now: {moved.path}")

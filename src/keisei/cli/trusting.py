@@ -44,8 +44,8 @@ def trust_runs(texts: Sequence[str], root: Path) -> None:
     """Trusts runs, and says what they may import now."""
     if not texts:
         return
+    from keisei.policies.trust import trust_run
     from keisei.runs.directory import list_runs, run_at
-    from keisei.training.trust import trust_run
 
     for text in texts:
         run = run_at(text, root)

@@ -1,7 +1,7 @@
 """Imports what a text names as ``module:Class`` or ``path.py:Class``: games and networks of your own.
 
 Nothing here asks whether the code may run. Who reads a text from data that may be a stranger's asks before
-(``keisei.training.trust``).
+(``keisei.policies.trust``).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 
 The manifest has a digest of itself, so any flipped bit is detected. Nothing here is a pickle. A checkpoint may
 name code all the same, such as the network of a member of a league; it is imported only where the user trusts the run
-(``training.trust``).
+(``policies.trust``).
 """
 
 from __future__ import annotations

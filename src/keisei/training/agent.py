@@ -22,6 +22,7 @@ from keisei.evaluation.results import MatchResult
 from keisei.games.boards import PackedBoard
 from keisei.games.contract import GameSpec, IntArray
 from keisei.games.registry import GameSource
+from keisei.policies.trust import trust_run, trust_settings
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import CONFIG, ID, LOCK, NewRun, RunDirectory, run_name
 from keisei.training.api import Plan, length_overrides, plan_run, refuse_while_imported
@@ -34,7 +35,6 @@ from keisei.training.players import resolver
 from keisei.training.presets import run_config
 from keisei.training.settings import TrainConfig
 from keisei.training.trained_player import TrainedPlayer, load
-from keisei.training.trust import trust_run, trust_settings
 from keisei.training.wiring import counters_of
 
 __all__ = ["DQN", "PPO", "Agent", "Score"]

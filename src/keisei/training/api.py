@@ -11,6 +11,7 @@ from keisei.config import parse_settings
 from keisei.errors import ConfigError, RunError
 from keisei.games.own_files import imported_now
 from keisei.games.registry import is_registered
+from keisei.policies.trust import trust_settings
 from keisei.runs.directory import CONFIG, NewRun, RunDirectory, run_name
 from keisei.runs.directory import Existing as ExistingOnDisk
 from keisei.runs.origin import BRANCH, WEIGHTS
@@ -28,7 +29,6 @@ from keisei.training.presets import (
     run_source,
 )
 from keisei.training.settings import TrainConfig
-from keisei.training.trust import trust_settings
 
 if TYPE_CHECKING:
     from keisei.training.trainer import Trainer, TrainResult

@@ -27,6 +27,7 @@ from keisei.machine.cores import usable_cores
 from keisei.parallel.config import MAX_WORKERS
 from keisei.parallel.deliveries import copy_slab
 from keisei.policies.players.inference_policy import InferencePolicy, load_weights
+from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint, State, check_game, restoring, save_checkpoint
 from keisei.runs.directory import RunDirectory, config_digest, run_name
@@ -38,7 +39,6 @@ from keisei.training.presets import load_preset, preset_names, run_config
 from keisei.training.regimes.dqn import build_buffer, build_learner
 from keisei.training.regimes.learner_settings import DQNSettings
 from keisei.training.settings import TrainConfig
-from keisei.training.trust import trust_settings
 from keisei.training.wiring import choose_device
 
 __all__ = ["DQNAgent", "train_dqn"]

@@ -30,6 +30,7 @@ from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.registry import PLAYERS, named_player
 from keisei.policies.seating import PolicyConfig
+from keisei.policies.trust import demand_trust
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import check_game, checkpoint_rank, load_checkpoint, restoring
 from keisei.runs.database import RunDatabase
@@ -39,7 +40,6 @@ from keisei.training.changes import way_back
 from keisei.training.presets import run_config
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
-from keisei.training.trust import demand_trust
 
 __all__ = [
     "RUNS",

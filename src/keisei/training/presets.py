@@ -65,7 +65,7 @@ class Source:
     def _demand_trust(self, run: RunDirectory, config: TrainConfig, overrides: list[str]) -> None:
         """Refuses code that the run names and nobody trusts there. What the overrides name is the user's own."""
         from keisei.config import apply_overrides
-        from keisei.training.trust import code_in, demand_trust
+        from keisei.policies.trust import code_in, demand_trust
 
         demand_trust(run, config.model_dump(mode="json"), self.where, code_in(apply_overrides({}, overrides)))
 

@@ -15,12 +15,12 @@ from keisei.games.records import ReadsRecords, RecordedGame
 from keisei.learners.contract import Learner
 from keisei.learners.imitation import Imitation, ImitationConfig, Skill
 from keisei.policies.networks import ActorCritic
+from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import NewRun, RunDirectory
 from keisei.runs.state_tensors import load_model, model_tensors
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
-from keisei.training.trust import trust_settings
 from keisei.training.wiring import choose_device, first_checkpoint
 
 __all__ = ["Epoch", "Library", "Pretrained", "pretrain", "read_library"]

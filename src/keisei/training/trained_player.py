@@ -15,8 +15,8 @@ from keisei.games.registry import make_game
 from keisei.policies.agents_policy import AgentsPolicy
 from keisei.policies.contract import TrainedPolicy
 from keisei.policies.sampling import sample
+from keisei.policies.trust import trust_run
 from keisei.training.players import RUNS, RunGame, game_of, load_trained, run_of
-from keisei.training.trust import trust_run
 
 __all__ = ["TrainedPlayer", "load"]
 

@@ -28,6 +28,7 @@ from keisei.errors import (
 )
 from keisei.machine.torch_threads import single_threaded
 from keisei.parallel import supervision
+from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import Checkpoint, State
 from keisei.runs.database import RunDatabase
@@ -52,7 +53,6 @@ from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.regimes.registry import regime_of
 from keisei.training.remote_control import PausableClock, Reach, RemoteControl
 from keisei.training.settings import TrainConfig
-from keisei.training.trust import trust_settings
 from keisei.training.wiring import capture, connect, counters_of, pace_of
 from keisei.training.worker_events import WorkerWatch
 

@@ -33,7 +33,7 @@ def _label(run: RunDirectory, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rename(run: RunDirectory, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    from keisei.training.trust import renamed_run  # it imports the settings
+    from keisei.policies.trust import renamed_run  # it imports the settings
 
     return {"name": renamed_run(run, _given(wanted, "name", str, "")).name}
 

@@ -18,6 +18,7 @@ from keisei.parallel.tables import TableSnapshot
 from keisei.parallel.worker.members import with_members_of
 from keisei.policies.networks import build_network
 from keisei.policies.seating import PolicyConfig
+from keisei.policies.trust import demand_trust, trust_settings
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
@@ -28,7 +29,6 @@ from keisei.training.league.opponents import TENSORS, OpponentManager
 from keisei.training.league.roster import Member, Roster
 from keisei.training.league.settings import LeagueSettings, MemberSettings
 from keisei.training.players import RUNS, load_network
-from keisei.training.trust import demand_trust, trust_settings
 
 __all__ = ["Assembly", "assemble"]
 
