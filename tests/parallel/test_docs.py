@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 import keisei.training.parallel
 from keisei.cli.main import app
+from keisei.config import Rule
 from keisei.errors import ConfigError
 from keisei.experience.rollout import ExperienceBuffer
 from keisei.parallel import ModelSynchronizer, ParallelConfig, ParallelManager, WorkerState
 from keisei.parallel.backends import registry
-from keisei.parallel.config import PLACEMENT
 from keisei.parallel.document_names import _GivenParallel
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ModelConfig, build_network
@@ -67,8 +67,9 @@ def test_the_table_has_every_setting_with_its_default() -> None:
 def test_settings_stand_in_their_part() -> None:
     placement = {name.strip("`") for name, *_ in rows_of("The placement")}
     experiment = {name.strip("`") for name, *_ in rows_of("The experiment")}
-    assert placement == PLACEMENT
-    assert experiment == set(ParallelConfig.model_fields) - PLACEMENT
+    free = {name for name in ParallelConfig.model_fields if ParallelConfig.rule_of(name) is Rule.FREE}
+    assert placement == free
+    assert experiment == set(ParallelConfig.model_fields) - free
 
 
 def test_the_recommended_sizes_keep_the_rules() -> None:

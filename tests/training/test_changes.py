@@ -6,24 +6,24 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import yaml
 from training_for_tests import TINY, After, Recorder, raising, tiny, train
 
 import keisei
-from keisei.config import Settings
+from keisei.config import Rule, classes_of
 from keisei.errors import CheckpointError, ConfigError, RunDatabaseError, RunSettingsError
+from keisei.policies.model_config import ModelConfig
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import load_checkpoint, save_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
 from keisei.runs.log import read_log
 from keisei.training.callbacks import StopTraining
-from keisei.training.changes import RULES, Rule, differences, rule_of
+from keisei.training.changes import differences, rule_of
 from keisei.training.players import load_player
 from keisei.training.settings import TrainConfig
 
@@ -67,12 +67,25 @@ def stored_changes(run: RunDirectory) -> list[tuple[int, str, str, str]]:
 # The rule
 
 
-def classes_of(annotation: object) -> list[type[Settings]]:
-    """The classes that a section may have. The learner's depends on the regime."""
-    found = [annotation, *get_args(annotation), *chain(*map(get_args, get_args(annotation)))]
-    return [kind for kind in found if isinstance(kind, type) and issubclass(kind, Settings)]
-
-
+FREE = {
+    "parallel": {
+        "backend", "address", "worker_cpus", "worker_gpus", "compress_slabs", "num_workers", "queue_maxsize", "timeout",
+        "hang_timeout", "use_shared_memory", "scaling", "min_workers", "max_workers", "start_method", "max_failures",
+        "verify_checksums",
+    },
+    "evaluation": {"every", "games", "opponents", "gate", "temperature", "opening_plies", "records"},
+    "run": {
+        "steps", "minutes", "episodes", "learner_threads", "device", "checkpoint_minutes", "checkpoint_every", "keep",
+        "milestone_every", "stop_at",
+    },
+}  # fmt: skip
+NEVER = {
+    "env": {"game", "options", "board_size"},
+    "model": set(ModelConfig.model_fields),
+    "learner": {"regime", "algorithm", "agents"},
+    "parallel": {"tables", "games", "horizon"},
+    "run": {"seed"},
+}
 ALL_SETTINGS = list(
     dict.fromkeys(
         (section, name)
@@ -89,22 +102,15 @@ def test_every_section_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize(("section", "name"), ALL_SETTINGS)
-def test_every_setting_is_sorted_once(section: str, name: str) -> None:
-    found = [rule for rule, sections in RULES.items() if {name, "*"} & sections.get(section, frozenset())]
-    assert len(found) == 1, (
-        f"say in training/changes.py what may happen to {section}.{name} on an existing run"
-    )
-    assert rule_of(section, name) is found[0]
+def test_every_setting_says_what_may_happen_to_it(section: str, name: str) -> None:
+    never, free = (name in table.get(section, set()) for table in (NEVER, FREE))
+    assert rule_of(section, name) is (Rule.NEVER if never else Rule.FREE if free else Rule.ANNOUNCED)
 
 
-def test_only_settings_that_exist_are_sorted() -> None:
-    named = {
-        (section, name)
-        for sections in RULES.values()
-        for section, names in sections.items()
-        for name in names - {"*"}
-    }
-    assert named <= set(ALL_SETTINGS)
+def test_a_setting_that_regimes_share_has_one_rule() -> None:
+    for section, name in ALL_SETTINGS:
+        kinds = classes_of(TrainConfig.model_fields[section].annotation)
+        assert len({kind.rule_of(name) for kind in kinds if name in kind.model_fields}) == 1, (section, name)
 
 
 def test_a_setting_that_nobody_has_sorted_never_changes() -> None:

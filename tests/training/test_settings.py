@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from keisei.config import parse_settings
+from keisei.config import Rule, parse_settings
 from keisei.errors import ConfigError
 from keisei.training import settings
-from keisei.training.changes import Rule, differences
+from keisei.training.changes import differences
 from keisei.training.presets import load_preset, preset_names
 from keisei.training.settings import TrainConfig
 

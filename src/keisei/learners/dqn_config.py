@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from keisei.config import Settings
+from keisei.config import Rule, Settings
 from keisei.learners.schedules import RateSchedule, scheduled_rate, within_run
 from keisei.ranges import SMALLEST, Count, LearningRate, Limit, MinibatchSize, Parts, PositiveShare
 
@@ -16,6 +16,8 @@ __all__ = ["DQNConfig"]
 class DQNConfig(Settings):
     """Settings of the learner. ``model.outputs`` says whether the network is dueling, and ``model.quantiles`` whether
     it learns quantiles."""
+
+    on_change: ClassVar[Rule] = Rule.ANNOUNCED
 
     learning_rate: LearningRate = 3e-4
     """Step size of the optimiser at the start of the run."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
-from keisei.config import AnySettings, Settings, parse_settings
+from keisei.config import AnySettings, Rule, Settings, parse_settings
 from keisei.errors import ConfigError
 from keisei.experience.replay_config import Ratio, ReplaySettings
 from keisei.games.contract import GameSpec
@@ -90,7 +90,9 @@ class AgentSettings(Settings):
 class IndependentConfig(Settings):
     """How independent agents learn. Each has its own network, memory and optimiser."""
 
-    algorithm: Algorithm = "dqn"
+    on_change: ClassVar[Rule] = Rule.ANNOUNCED
+
+    algorithm: Annotated[Algorithm, Rule.NEVER] = "dqn"
     """How agents learn: dqn (``model.quantiles`` makes it distributional) or ppo."""
     training: Training = "stacked"
     """How agents are trained: ``stacked``, equal ones as one computation; on ``threads``; in ``processes``; or
@@ -110,7 +112,7 @@ class IndependentConfig(Settings):
     """Settings of PPO, for agents that learn by it."""
     replay: MemorySettings = MemorySettings()
     """The memory of each agent that learns by DQN."""
-    agents: dict[AgentNumber, AgentSettings] = Field(default_factory=dict)
+    agents: Annotated[dict[AgentNumber, AgentSettings], Rule.NEVER] = Field(default_factory=dict)
     """In what single agents differ, by number. Agent i plays seat i."""
     fixed_agents: tuple[AgentNumber, ...] = ()
     """Agents that do not learn, by number: they play on with the weights that they have. So the others learn an answer

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from keisei.config import Settings
+from keisei.config import Rule, Settings
 from keisei.learners.schedules import RateSchedule, scheduled_rate, within_run
 from keisei.ranges import LearningRate, Limit, MinibatchSize, Parts, PositiveShare, Weight
 
@@ -16,6 +16,8 @@ __all__ = ["PPOConfig"]
 
 class PPOConfig(Settings):
     """Settings of the learner."""
+
+    on_change: ClassVar[Rule] = Rule.ANNOUNCED
 
     gone: ClassVar[Mapping[str, Any]] = {"mirror": False}
 

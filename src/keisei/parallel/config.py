@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from keisei.config import Settings
+from keisei.config import Rule, Settings
 from keisei.errors import ConfigError
 from keisei.games import Game, GameSpec, make_game
 from keisei.games.own_files import absolute_name
@@ -23,45 +23,22 @@ MAX_TABLES = 4096
 Reward: TypeAlias = Annotated[float, Field(ge=-1e9, le=1e9)]
 """Rewards, returns and their squares are numbers of 32 bits."""
 
-PLACEMENT = frozenset(
-    {
-        "backend",
-        "address",
-        "worker_cpus",
-        "worker_gpus",
-        "compress_slabs",
-        "num_workers",
-        "queue_maxsize",
-        "timeout",
-        "hang_timeout",
-        "use_shared_memory",
-        "scaling",
-        "min_workers",
-        "max_workers",
-        "start_method",
-        "max_failures",
-        "verify_checksums",
-    }
-)
-"""The settings of ``ParallelConfig`` that say where and how a run is played. They change no bit of a synchronous
-run, and may change whenever it is resumed."""
-
 
 class EnvConfig(Settings):
     """What is played."""
 
     game: str = DEFAULT_GAME
     """A name that ``make_game`` knows, such as shogi, module:Class or path.py:Class."""
-    source_digest: str | None = None
+    source_digest: Annotated[str | None, Rule.ANNOUNCED] = None
     """The digest of the game's file, if it is named as path.py:Class. Keisei fills it in, to notice
     when the file changes."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Further options of the game, such as ``max_plies``, where games are cut off."""
     board_size: Annotated[int, Field(ge=1, le=1 << 16)] | None = None
     """The size of the board. It may be left out; if it is given, it must be the size that the game has."""
-    discount: PositiveShare = 0.99
+    discount: Annotated[PositiveShare, Rule.ANNOUNCED] = 0.99
     """What a reward is worth one ply earlier. Learners use it, and so do games whose rewards depend on it."""
-    reward_structure: dict[str, Reward] = Field(default_factory=dict)
+    reward_structure: Annotated[dict[str, Reward], Rule.ANNOUNCED] = Field(default_factory=dict)
     """Rewards by name, as options of the game: win, loss, draw and others."""
 
     @model_validator(mode="after")
@@ -124,13 +101,16 @@ class TableOverride(Settings):
 
 
 class ParallelConfig(Settings):
-    """How games are played at once. A table is a fixed number of games. Workers play the tables."""
+    """How games are played at once. A table is a fixed number of games. Workers play the tables. Settings that are free
+    say where and how that happens: they change no bit of a synchronous run."""
 
-    tables: Annotated[int, Field(ge=1, le=MAX_TABLES)] | None = None
+    on_change: ClassVar[Rule] = Rule.ANNOUNCED
+
+    tables: Annotated[Annotated[int, Field(ge=1, le=MAX_TABLES)] | None, Rule.NEVER] = None
     """The number of tables. Null takes one table for each worker; a run takes 4."""
-    games: Annotated[int, Field(ge=1, le=1 << 16)] = 64
+    games: Annotated[int, Field(ge=1, le=1 << 16), Rule.NEVER] = 64
     """Games of one table, which are played side by side. More games make larger batches for the network."""
-    horizon: Annotated[int, Field(ge=1, le=1 << 20)] = 64
+    horizon: Annotated[int, Field(ge=1, le=1 << 20), Rule.NEVER] = 64
     """Steps of a table that make up one slab. An update looks this far ahead."""
     episodes_per_worker: CountOrNone = 0
     """Collect until each table has finished this many games. 0 collects by steps instead."""
@@ -161,40 +141,40 @@ class ParallelConfig(Settings):
     )
     """Settings of single tables, by the number of the table."""
 
-    backend: str = "process"
+    backend: Annotated[str, Rule.FREE] = "process"
     """Where workers run: inline (in this very thread), thread, process, ray (several machines), or a backend of your
     own."""
-    address: str = "local"
+    address: Annotated[str, Rule.FREE] = "local"
     """The Ray cluster: ``local`` starts one on this machine for this run, ``auto`` finds the one that runs here, and
     ``host:port`` names one. Other backends do not use it."""
-    worker_cpus: Annotated[float, Field(ge=1e-4, le=1e6)] = 1.0
+    worker_cpus: Annotated[float, Field(ge=1e-4, le=1e6), Rule.FREE] = 1.0
     """Processors that Ray reserves for a worker."""
-    worker_gpus: Annotated[float, Field(ge=0, le=1e6)] = 0.0
+    worker_gpus: Annotated[float, Field(ge=0, le=1e6), Rule.FREE] = 0.0
     """Graphics cards that Ray reserves for a worker, or a share of one, such as 0.25."""
-    compress_slabs: bool = False
+    compress_slabs: Annotated[bool, Rule.FREE] = False
     """Compress slabs on their way from a Ray worker, without loss. It pays on networks below 1 Gbit/s."""
-    num_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] | Literal["auto"] = "auto"
+    num_workers: Annotated[Annotated[int, Field(ge=1, le=MAX_WORKERS)] | Literal["auto"], Rule.FREE] = "auto"
     """How many workers play. ``auto`` takes one for each core, with Ray for each core of the cluster. The number
     changes no result."""
-    queue_maxsize: Annotated[int, Field(ge=1, le=4096)] = 4
+    queue_maxsize: Annotated[int, Field(ge=1, le=4096), Rule.FREE] = 4
     """Slabs of each table: how far it may be ahead of the learner. A table with a full queue waits."""
-    timeout: Seconds = 30.0
+    timeout: Annotated[Seconds, Rule.FREE] = 30.0
     """``collect_experiences`` raises an error after this many seconds without progress."""
-    hang_timeout: Seconds = 30.0
+    hang_timeout: Annotated[Seconds, Rule.FREE] = 30.0
     """A worker that makes no step for this many seconds counts as hung and is replaced."""
-    use_shared_memory: bool = True
+    use_shared_memory: Annotated[bool, Rule.FREE] = True
     """Hand out views of the slabs, which are valid until the next collection. False hands out copies."""
-    scaling: Literal["fixed", "auto"] = "fixed"
+    scaling: Annotated[Literal["fixed", "auto"], Rule.FREE] = "fixed"
     """``auto`` adds and removes workers by load, within min_workers and max_workers."""
-    min_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] = 1
+    min_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS), Rule.FREE] = 1
     """The fewest workers with ``scaling: auto``."""
-    max_workers: Annotated[int, Field(ge=1, le=MAX_WORKERS)] | None = None
+    max_workers: Annotated[Annotated[int, Field(ge=1, le=MAX_WORKERS)] | None, Rule.FREE] = None
     """The most workers with ``scaling: auto``. Null means one for each core."""
-    start_method: StartMethod = "auto"
+    start_method: Annotated[StartMethod, Rule.FREE] = "auto"
     """How processes start."""
-    max_failures: Count = 5
+    max_failures: Annotated[Count, Rule.FREE] = 5
     """A worker that fails this often within a minute, without finishing a slab, gets no successor."""
-    verify_checksums: bool = True
+    verify_checksums: Annotated[bool, Rule.FREE] = True
     """Check the checksum of each slab when it arrives."""
 
     @field_validator("backend")

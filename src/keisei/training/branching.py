@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from keisei.config import Rule
 from keisei.errors import CheckpointError, ConfigError, RunDatabaseError, RunSettingsError
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import Checkpoint, State, load_checkpoint, save_checkpoint
@@ -31,7 +32,7 @@ from keisei.runs.origin import BRANCH, WEIGHTS, Origin, read_origin, write_origi
 from keisei.runs.rows import ChangeRow
 from keisei.runs.snapshots import SnapshotStore, named_members
 from keisei.runs.state_tensors import weights_digest
-from keisei.training.changes import Change, Rule, differences, shown, trained_with
+from keisei.training.changes import Change, differences, shown, trained_with
 from keisei.training.players import find_state
 from keisei.training.presets import Source
 from keisei.training.regimes.registry import regime_of

@@ -1,7 +1,8 @@
 """Settings of an existing run: which may change freely, which may change and are announced, and which never change.
 
 A run continues from a checkpoint, and the checkpoint holds the settings that it was trained with. ``check_changes``
-compares them with the wanted settings before anything is written. A setting that is in no table below never changes.
+compares them with the wanted settings before anything is written. What may happen to a setting stands beside it, in its
+class (``config.Rule``).
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keisei.config import Rule, classes_of
 from keisei.errors import RunError, RunSettingsError
-from keisei.parallel.config import PLACEMENT
 from keisei.runs.directory import CONFIG, RunDirectory, config_digest
 from keisei.runs.foreign_documents import as_written_today
 from keisei.training.presets import run_config
@@ -24,9 +24,7 @@ if TYPE_CHECKING:  # a checkpoint is made of tensors, and torch takes a second t
     from keisei.runs.checkpoint import Checkpoint
 
 __all__ = [
-    "RULES",
     "Change",
-    "Rule",
     "check_changes",
     "check_same",
     "differences",
@@ -35,63 +33,6 @@ __all__ = [
     "way_back",
 ]
 
-
-class Rule(Enum):
-    """What may happen to a setting when a run is resumed."""
-
-    FREE = "free"
-    """It may change, and the experiment is the same: the placement, the length, evaluations, checkpoints."""
-    ANNOUNCED = "announced"
-    """It may change, since the checkpoint still fits. It changes what is learned, so the run tells and stores it."""
-    NEVER = "never"
-    """The checkpoint or its games would not fit any more."""
-
-
-WHOLE_SECTION = frozenset({"*"})
-
-RULES: Mapping[Rule, Mapping[str, frozenset[str]]] = {
-    Rule.FREE: {
-        "parallel": PLACEMENT,
-        "evaluation": WHOLE_SECTION,
-        "run": frozenset(
-            {
-                *LENGTH, "learner_threads", "device", "checkpoint_minutes", "checkpoint_every", "keep",
-                "milestone_every", "stop_at",
-            }
-        ),
-    },
-    Rule.ANNOUNCED: {
-        "env": frozenset({"discount", "reward_structure", "source_digest"}),
-        "learner": frozenset(
-            {
-                "learning_rate", "schedule", "final_rate", "epochs", "advantage_share", "minibatch_size", "parts",
-                "clip", "value_clip", "value_weight", "entropy_weight", "final_entropy_weight", "trace",
-                "correction", "rho_clip", "trace_clip", "normalise_advantages", "target_kl", "max_grad_norm", "double",
-                "target_interval", "tau", "huber", "epsilon", "final_epsilon", "epsilon_decay", "epsilon_share",
-                "epsilon_spread", "replay",
-                "dqn", "ppo", "training", "acting", "stack_size", "fixed_agents", "train_interval",
-                "training_timeout",
-            }
-        ),
-        "league": WHOLE_SECTION,
-        "parallel": frozenset(
-            {
-                "episodes_per_worker", "model_sync_interval", "worker_reset_interval", "compression_enabled",
-                "compression", "mode", "max_policy_lag", "inference", "inference_places", "temperature", "epsilon",
-                "seating", "table_overrides",
-            }
-        ),
-        "run": frozenset({"mixed_precision", "compile", "sync"}),
-    },
-    Rule.NEVER: {
-        "env": frozenset({"game", "options", "board_size"}),
-        "model": WHOLE_SECTION,
-        "learner": frozenset({"regime", "algorithm", "agents"}),
-        "parallel": frozenset({"tables", "games", "horizon"}),
-        "run": frozenset({"seed"}),
-    },
-}  # fmt: skip
-"""By rule and section: the names of the settings."""
 
 UNSET = "not set"
 
@@ -111,10 +52,11 @@ class Change:
 
 
 def rule_of(section: str, name: str) -> Rule:
-    """Gives the rule for a setting. A setting that nobody has sorted never changes."""
-    for rule, sections in RULES.items():
-        if {name, "*"} & sections.get(section, frozenset()):
-            return rule
+    """Gets what may happen to a setting, which its class says. One that no class knows never changes."""
+    field = TrainConfig.model_fields.get(section)
+    for kind in () if field is None else classes_of(field.annotation):
+        if name in kind.model_fields:
+            return kind.rule_of(name)
     return Rule.NEVER
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from keisei.config import Settings
+from keisei.config import Rule, Settings
 from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec
 from keisei.learners.parts import fitting_parts
@@ -34,6 +34,8 @@ MAX_THREADS = 1024
 class EvaluationSettings(Settings):
     """Matches that are played during training."""
 
+    on_change: ClassVar[Rule] = Rule.FREE
+
     every: CountOrNone = 200_000
     """Transitions between two evaluations; 0 evaluates only at the end. A run that is too short for two of them is
     evaluated after a tenth, a quarter, half and three quarters of it too."""
@@ -58,6 +60,8 @@ class EvaluationSettings(Settings):
 class RunSettings(Settings):
     """How long a run lasts, where it learns, and what it saves."""
 
+    on_change: ClassVar[Rule] = Rule.FREE
+
     steps: Count | None = 1_000_000
     """Transitions to learn from; null sets no limit. Schedules run over them."""
     minutes: Annotated[float, Field(ge=1e-6, le=MAX_MINUTES)] | None = None
@@ -65,19 +69,19 @@ class RunSettings(Settings):
     transitions, whichever is further along. A run that the clock ends cannot be repeated exactly."""
     episodes: Count | None = None
     """Games to finish, after which the run stops; null sets no limit. Schedules follow what is furthest along."""
-    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED), Rule.NEVER] = 0
     """The seed of all randomness: games, actions, first weights and the order of minibatches."""
     learner_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | Literal["auto"] = "auto"
     """Threads of the learner. They change no result, and more than ``learner.parts`` are not used. ``auto`` takes all
     cores, or in asynchronous mode those that the workers leave free."""
     device: Annotated[str, Field(max_length=64)] = "auto"
     """Where the learner runs: cpu, cuda, cuda:1, mps. ``auto`` takes CUDA if it is available, else the CPU."""
-    mixed_precision: bool = False
+    mixed_precision: Annotated[bool, Rule.ANNOUNCED] = False
     """Learn in half precision where that is safe. Needs CUDA with bfloat16; elsewhere a warning says
     that the learner keeps full precision."""
-    compile: bool = False
+    compile: Annotated[bool, Rule.ANNOUNCED] = False
     """Compile the learner's network with ``torch.compile``, if that works here."""
-    sync: Literal["every", "adaptive"] = "every"
+    sync: Annotated[Literal["every", "adaptive"], Rule.ANNOUNCED] = "every"
     """When workers get new weights: after every update, or, in asynchronous runs, when the policy has changed
     enough (adaptive)."""
     checkpoint_minutes: Annotated[float, Field(ge=0, le=MAX_MINUTES)] = 5.0

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from keisei.config import Settings
+from keisei.config import Rule, Settings
 from keisei.ranges import Count, Temperature
 
 __all__ = ["SNAPSHOTS", "CurriculumPhase", "LeagueSettings", "MemberSettings", "Sampling", "Weighting"]
@@ -58,6 +58,8 @@ class CurriculumPhase(Settings):
 class LeagueSettings(Settings):
     """The learner plays some of its games against a pool of opponents: its own earlier weights and fixed members. A run
     has no league unless its settings name one."""
+
+    on_change: ClassVar[Rule] = Rule.ANNOUNCED
 
     other_names: ClassVar = {"play_against_latest_model_ratio": "latest_ratio"}
 

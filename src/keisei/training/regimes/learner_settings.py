@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Tag
 
-from keisei.config import chosen_by
+from keisei.config import Rule, chosen_by
 from keisei.experience.replay_config import ReplaySettings
 from keisei.games.contract import GameSpec
 from keisei.learners.dqn_config import DQNConfig
@@ -22,7 +22,7 @@ __all__ = ["DQNSettings", "IndependentSettings", "LearnerSettings", "PPOSettings
 class PPOSettings(PPOConfig):
     """One network plays all seats, and learns by PPO from what was just played."""
 
-    regime: Literal["ppo"] = "ppo"
+    regime: Annotated[Literal["ppo"], Rule.NEVER] = "ppo"
     """The kind of training. Each regime has its own settings."""
 
     algorithm: ClassVar = "ppo"
@@ -59,7 +59,7 @@ class PPOSettings(PPOConfig):
 class DQNSettings(DQNConfig):
     """One network plays all seats, and learns by DQN from a replay of all that was played."""
 
-    regime: Literal["dqn"] = "dqn"
+    regime: Annotated[Literal["dqn"], Rule.NEVER] = "dqn"
     """The kind of training. Each regime has its own settings."""
     replay: ReplaySettings = ReplaySettings()
 
@@ -101,7 +101,7 @@ class DQNSettings(DQNConfig):
 class IndependentSettings(IndependentConfig):
     """The independent regime: agent i plays seat i and learns for itself. Nothing is shared."""
 
-    regime: Literal["independent"] = "independent"
+    regime: Annotated[Literal["independent"], Rule.NEVER] = "independent"
     """The kind of training. Each regime has its own settings."""
 
     meets_league: ClassVar = False
