@@ -30,31 +30,26 @@ from keisei.machine.torch_threads import single_threaded
 from keisei.parallel import supervision
 from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive, Found
-from keisei.runs.checkpoint import Checkpoint, State
-from keisei.runs.database import RunDatabase
+from keisei.runs.checkpoint import State
 from keisei.runs.directory import NewRun, RunDirectory, RunState
 from keisei.runs.durable_files import file_errors
 from keisei.runs.log import KeptWarnings, RunLog, RunLogHandler, logging_to
-from keisei.runs.metrics import MetricsWriter, own_number
+from keisei.runs.metrics import own_number
 from keisei.runs.rows import ChangeRow
-from keisei.runs.snapshots import SnapshotStore
 from keisei.runs.state_tensors import weights_digest
-from keisei.training.autosave import Autosave
 from keisei.training.branching import way_back_after_divergence
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining
 from keisei.training.changes import Change, check_changes, shown
 from keisei.training.events import Counters, Ended, Evaluation, Saved, Started, Update
 from keisei.training.exam_schedule import ExamSchedule
-from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption, UpdateAbandoned
-from keisei.training.league.records import LeagueRecords
 from keisei.training.presets import run_config
 from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.regimes.registry import regime_of
-from keisei.training.remote_control import PausableClock, Reach, RemoteControl
+from keisei.training.remote_control import PausableClock
+from keisei.training.session import Calls, Session
 from keisei.training.settings import TrainConfig
-from keisei.training.wiring import capture, connect, counters_of, pace_of
-from keisei.training.worker_events import WorkerWatch
+from keisei.training.wiring import counters_of, pace_of
 
 __all__ = ["TrainResult", "Trainer"]
 
@@ -142,7 +137,7 @@ class Trainer:
                 self.run.record_state(RunState.RUNNING, seconds=self._counters.seconds)
                 self._started = True
                 outcome = self._turn()
-                self._autosave.check(self.run.path)
+                self._session.autosave.check(self.run.path)
             except KeyboardInterrupt:
                 self._record(RunState.INTERRUPTED, "Ctrl-C")
                 raise
@@ -209,30 +204,17 @@ class Trainer:
         return log
 
     def _open(self, stack: ExitStack, log: RunLog, found: Found | None) -> None:
-        """Opens the files of the run, and builds and starts all parts."""
-        settings = self.config.run
-        with file_errors(self.run.path):
-            store = CheckpointArchive(self.run.checkpoints, settings.keep, settings.milestone_every)
-            store.rewind(self._counters.update)
-        checkpoint = found.checkpoint if found is not None else None
-        self._database = stack.enter_context(RunDatabase(self.run.database))
-        self._database.rewind(self._counters.update)
-        self._metrics = MetricsWriter(
-            self.run, self._database, log, None if checkpoint is None else self._counters.transitions
-        )
-        stack.callback(self._metrics.close)
-        self.parts: Parts = connect(self._placed, checkpoint, self.run)
-        stack.callback(self.parts.manager.stop_workers)
-        self._league = self._open_league(store)
-        self._workers = WorkerWatch(self.parts.manager, self._database, self._tell)
-        self._examiner = Examiner(self.run, self.config, self.parts.spec, store, self._database, self._tell)
-        self._exams.evaluated_at = self._database.evaluated_step()
-        self._autosave = Autosave(store, settings, self._capture, self._on_checkpoint)
-        if found is not None:
-            self._autosave.resumed_from(self._counters, found.path)
-        self._remote = self._open_remote_control()
+        """Opens the session, and shows it to the callbacks."""
+        calls = Calls(self._tell, self._on_checkpoint, self._save, self._interruption, self._clock)
+        self._session = Session.open(stack, self.run, self.config, found, self._counters, log, calls)
+        self._exams.evaluated_at = self._session.database.evaluated_step()
         for callback in self._callbacks:
             callback.attach(self)
+
+    @property
+    def parts(self) -> Parts:
+        """The parts of the run, from its start on."""
+        return self._session.parts
 
     def _keep_settings(self, changes: Sequence[Change]) -> None:
         """Keeps the settings of a run whose parts are all built and started. ``changes`` are told with the start."""
@@ -247,26 +229,9 @@ class Trainer:
         ]
         self._notes += map(str, rows)
         try:
-            self._database.add_changes(rows)
+            self._session.database.add_changes(rows)
         except RunDatabaseError as error:
             self._notes.append(f"the changes are not kept: {error}")
-
-    def _open_league(self, store: CheckpointArchive) -> LeagueRecords | None:
-        league, game = self.parts.league, self.parts.spec.name
-        if league is None:
-            return None
-        records = LeagueRecords(
-            league, SnapshotStore(self.run.league), store, self._database, game, self._tell
-        )
-        records.write(self._counters.update)
-        return records
-
-    def _open_remote_control(self) -> RemoteControl:
-        def save() -> Path | None:
-            return self._autosave.save(self._counters)
-
-        reach = Reach(self.parts.manager, self._interruption, self._clock, save, self._tell)
-        return RemoteControl(self.run, reach)
 
     @property
     def pace(self) -> Pace:
@@ -276,7 +241,7 @@ class Trainer:
         """Runs the loop and returns the outcome. If it stops between two updates, that state is saved."""
         outcome = "finished"
         try:
-            self._autosave.save(self._counters)  # from now on the run can be resumed
+            self._save()  # from now on the run can be resumed
             self._began = self._clock()
             started = self._announce()
             if self.pace.is_over(self._counters) and self._is_evaluated():
@@ -301,7 +266,7 @@ class Trainer:
         except StopTraining as reason:
             outcome = str(reason) or "stopped by a callback"
         with suppress(StopTraining):  # raised by a callback of this checkpoint
-            self._autosave.save(self._counters)
+            self._save()
         return "interrupted" if self._interruption.requested else outcome
 
     def _announce(self) -> Started:
@@ -339,7 +304,7 @@ class Trainer:
     def _next(self, updates: Iterator[Update]) -> Update | None:
         """Makes one update; None if the run is over. After a signal, an update that takes too long is abandoned."""
         may_last_long = self._last_update_seconds > LONG_UPDATE
-        boundary = self._capture(self._counters) if may_last_long else None
+        boundary = self._session.capture(self._counters) if may_last_long else None
         try:
             with _gradients_kept(), self._interruption.may_abandon():
                 return next(updates, None)
@@ -349,17 +314,17 @@ class Trainer:
             else:
                 self._tell("the update is abandoned; the state before it is kept", "warning")
                 self.parts.learner.restore(State(boundary.tensors, boundary.documents["learner"]))
-                self._autosave.write(boundary)
+                self._session.autosave.write(boundary)
             raise
 
     def _between_updates(self, update: Update) -> None:
         """Does all work between two updates. An error in a callback ends the run, but loses nothing."""
         self._counters = update.counters
         self._last_update_seconds = update.collection.seconds + update.learn_seconds
-        self._workers.look(update.counters.update)
+        self._session.workers.look(update.counters.update)
         self._show_warnings()
-        if self._league is not None:
-            self._league.write(update.counters.update)
+        if self._session.league is not None:
+            self._session.league.write(update.counters.update)
         self._tell_failures(update.report.failures)
         try:
             self._write(update.numbers)
@@ -368,11 +333,11 @@ class Trainer:
             self._write_logged()
             if self._evaluation_is_due():
                 self._evaluate()
-            elif self._autosave.is_due(self._counters):
-                self._autosave.save(self._counters)
-            self._remote.look(update)
+            elif self._session.autosave.is_due(self._counters):
+                self._save()
+            self._session.remote.look(update)
         except Exception:
-            self._autosave.save(self._counters)
+            self._save()
             raise
 
     def _tell_failures(self, failures: Mapping[int, str]) -> None:
@@ -397,10 +362,10 @@ class Trainer:
     def _evaluate(self) -> None:
         if not self.config.evaluation.opponents:
             return
-        path = self._autosave.save(self._counters)
+        path = self._save()
         try:
             with _gradients_kept(), self._interruption.may_abandon(at_once=True):
-                evaluation = self._examiner.examine(self.parts.learner, self._counters, path)
+                evaluation = self._session.examiner.examine(self.parts.learner, self._counters, path)
         except UpdateAbandoned:
             self._tell("the evaluation is abandoned")
             return
@@ -410,8 +375,8 @@ class Trainer:
             callback.on_evaluation(evaluation)
         self._write_logged()
 
-    def _capture(self, counters: Counters) -> Checkpoint:
-        return capture(self.parts, counters, self.config)
+    def _save(self) -> Path | None:
+        return self._session.autosave.save(self._counters)
 
     def _on_checkpoint(self, saved: Saved) -> None:
         if saved.problem:
@@ -422,7 +387,7 @@ class Trainer:
 
     def _write(self, numbers: Mapping[str, float]) -> None:
         """Writes numbers of the last update, and shows them to the callbacks."""
-        written = self._metrics.write(self._counters.update, self._counters.transitions, numbers)
+        written = self._session.metrics.write(self._counters.update, self._counters.transitions, numbers)
         for callback in self._callbacks:
             callback.on_metrics(written)
 
