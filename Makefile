@@ -16,11 +16,11 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.keisei-installed
-NATIVE := $(wildcard native/*)
+NATIVE := $(shell find native -type f)
 # An editable install knows the packages that were there when it was made: a new one asks for it again.
 PACKAGES := $(shell find src -name __init__.py)
 LIGHT := $(NATIVE) $(PACKAGES)
-SANITIZED := $(filter-out %bindings.cpp,$(wildcard native/*.cpp))
+SANITIZED := $(filter-out %bindings.cpp,$(filter %.cpp,$(NATIVE)))
 
 export PIP_ROOT_USER_ACTION := ignore
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
@@ -99,4 +99,4 @@ build/sanitize-%: $(NATIVE)
 	@mkdir -p build
 	@echo "building the $* core with sanitizers"
 	@$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-omit-frame-pointer -fsanitize=address,undefined \
-	    -fno-sanitize-recover=all $(FLAGS_$*) $(SANITIZED) -o $@ -pthread
+	    -fno-sanitize-recover=all $(FLAGS_$*) -Inative $(SANITIZED) -o $@ -pthread

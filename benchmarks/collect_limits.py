@@ -20,8 +20,8 @@ import torch
 
 from benchmarks.measure import rate_of
 from keisei.errors import KeiseiError
-from keisei.experience.memory import SharedBlock
 from keisei.games import Game, make_game
+from keisei.machine.shared_memory import SharedBlock
 from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.backends.process import PRELOAD
 from keisei.policies.networks import ModelConfig, build_network

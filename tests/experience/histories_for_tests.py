@@ -12,10 +12,10 @@ import numpy as np
 from brute_force_for_tests import Ply, Row
 
 from keisei.experience.collected import CollectedSlab
-from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, SlabRecord, slab_layout
 from keisei.games.contract import Array, GameSpec, ObservationSpec
+from keisei.machine.shared_memory import SharedBlock
 
 GAMES = 3
 

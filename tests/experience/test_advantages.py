@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from keisei.errors import ConfigError
 from keisei.experience.advantages import CreditRule, Judged, Targets, carries, estimate_advantages
-from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, slab_layout
+from keisei.machine.shared_memory import SharedBlock
 
 PLAIN = CreditRule(1.0, 1.0)
 STEPS = 12

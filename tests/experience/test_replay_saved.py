@@ -15,10 +15,10 @@ from replays_for_tests import cut, replay_of, retold
 
 from keisei.errors import CheckpointError
 from keisei.experience.collected import CollectedSlab, Lease, LentSlab
-from keisei.experience.memory import SharedBlock
 from keisei.experience.replay import ReplayBuffer
 from keisei.experience.replayed import ReplaySample
 from keisei.experience.slab import Slab, slab_layout
+from keisei.machine.shared_memory import SharedBlock
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint, State, load_checkpoint, save_checkpoint
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import FIELDS, SlabShape, bytes_per_transition
 from keisei.experience.slab import CHECKSUM_LIMIT, Slab, SlabRecord, slab_layout
 from keisei.games import make_game
+from keisei.machine.shared_memory import SharedBlock
 
 TURNS = SlabShape(steps=4, games=3, seats=2, packed_bytes=20, simultaneous=False)
 AT_ONCE = SlabShape(steps=4, games=3, seats=2, packed_bytes=20, simultaneous=True)

@@ -10,10 +10,10 @@ import pytest
 from cgroups_for_tests import CPU, MEMORY, V2, FakeSystem
 
 from keisei.errors import SharedMemoryError
-from keisei.experience import memory as shared
-from keisei.experience.memory import SharedBlock
 from keisei.machine import memory
+from keisei.machine import shared_memory as shared
 from keisei.machine.memory import free_memory, memory_limit, resident_bytes
+from keisei.machine.shared_memory import SharedBlock
 
 MEMINFO = "MemTotal:       16384 kB\nMemFree:  100 kB\nMemAvailable:   8000 kB\nHugePages_Total:   0\n"
 AVAILABLE = 8000 * 1024

@@ -10,9 +10,10 @@ from games_for_tests import digests, keisei_mappings, manager_of, pids_of
 
 from keisei.errors import SharedMemoryError
 from keisei.experience.schema import SlabShape
+from keisei.games.env_config import EnvConfig
 from keisei.parallel import arena
 from keisei.parallel.arena import Arena, ArenaSize
-from keisei.parallel.config import MAX_WORKERS, EnvConfig
+from keisei.parallel.config import MAX_WORKERS
 
 TINY = {"games": 1, "horizon": 2, "queue_maxsize": 1}
 

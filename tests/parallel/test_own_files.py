@@ -10,7 +10,7 @@ import pytest
 from games_for_tests import digests, manager_of
 
 from keisei.errors import KeiseiError
-from keisei.parallel.config import EnvConfig
+from keisei.games.env_config import EnvConfig
 
 HEX = Path(__file__).parents[2] / "examples" / "hex.py"
 

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 from keisei.cli.main import app
 from keisei.errors import ClusterError, ConfigError, WorkerStartError
+from keisei.games.env_config import EnvConfig
 from keisei.parallel.backends import make_backend
 from keisei.parallel.backends.check import check_backend
 from keisei.parallel.backends.cluster import backend as backend_module
 from keisei.parallel.backends.cluster.connection import Connection, import_ray
-from keisei.parallel.config import EnvConfig
 from keisei.parallel.tables import TableSnapshot
 from keisei.proving.audit import Findings
 from keisei.proving.disturbance import Toll

@@ -12,6 +12,7 @@ from games_for_tests import until
 
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import SlabRecord
+from keisei.games.env_config import EnvConfig
 from keisei.parallel.arena import Arena, ArenaSize
 from keisei.parallel.backends.cluster import handle as handle_module
 from keisei.parallel.backends.cluster.actor import PlayingActor
@@ -21,7 +22,6 @@ from keisei.parallel.backends.cluster.handle import RayHandle
 from keisei.parallel.backends.cluster.late import Late
 from keisei.parallel.backends.cluster.parcels import Briefing, Played
 from keisei.parallel.backends.cluster.supplies import Supplies
-from keisei.parallel.config import EnvConfig
 from keisei.parallel.messages import Failed, Order, OrderKind, Ready, Start, decode_reply, encode_reply
 from keisei.parallel.plan import WorkerPlan
 from keisei.policies.seating import Seating

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from keisei.experience.collected import CollectedSlab, Experiences
-from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, SlabRecord, slab_layout
 from keisei.games.contract import GameSpec, ObservationSpec
 from keisei.learners.contract import Report
+from keisei.machine.shared_memory import SharedBlock
 from keisei.parallel import ParallelManager
 from keisei.parallel.deliveries import Drops
 from keisei.parallel.status import ManagerStatus, WorkerStatus

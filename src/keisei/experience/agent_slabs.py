@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from keisei.experience.collected import CollectedSlab
-from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, slab_layout
 from keisei.games.contract import Array, GameSpec
+from keisei.machine.shared_memory import SharedBlock
 
 __all__ = ["copy_of_agent", "empty_slab", "shape_of_agent", "spec_of_agent"]
 

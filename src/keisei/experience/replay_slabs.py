@@ -1,7 +1,7 @@
 """The slabs of a replay: a ring of them in memory, and what came of each decision.
 
 Positions are stored once, packed, where the worker wrote them. A decision is named by its *place*, and its next
-position by a number too (``native/replay.h``). Both are found by arithmetic, so a sample is copied in one pass.
+position by a number too (``native/replay/replay.h``). Both are found by arithmetic, so a sample is copied in one pass.
 """
 
 from __future__ import annotations

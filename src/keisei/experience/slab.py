@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from keisei.experience.memory import Layout, SharedBlock
 from keisei.experience.schema import FIELDS, Field, SlabShape
 from keisei.games.contract import Array, BoolArray, ByteArray, FloatArray, IntArray
+from keisei.machine.shared_memory import Layout, SharedBlock
 
 CHECKSUM_LIMIT = 1024
 """Rows larger than this many bytes are left out of checksums, which would take longer than the transport."""
@@ -23,7 +23,7 @@ def slab_layout(shape: SlabShape) -> Layout:
 
 def common_bytes(shape: SlabShape) -> int:
     """Gives the bytes of the fields that every transition has. They come before the others."""
-    layout = zip(slab_layout(shape).fields, FIELDS, strict=True)
+    layout = zip(slab_layout(shape).arrays, FIELDS, strict=True)
     return min(placed.offset for placed, field in layout if not field.per_transition)
 
 

@@ -25,12 +25,12 @@ MATE: int
 class PositionError(ValueError):
     """The pieces make no possible position; the message names the rule."""
 
-class Position:
-    """One position with the history that led to it."""
+class PlayedPosition:
+    """A position and the moves that led to it."""
 
     def __init__(self, packed: bytes) -> None: ...
     @staticmethod
-    def from_pieces(board: bytes, hands: bytes, turn: int, ply: int, strict: bool = True) -> Position:
+    def from_pieces(board: bytes, hands: bytes, turn: int, ply: int, strict: bool = True) -> PlayedPosition:
         """``board`` has 81 piece codes, ``hands`` 7 counts for black and 7 for white, ``ply`` counts from 0.
         Without ``strict``, composed positions pass too: more pieces than one set has, and lances and
         knights that can never move; they can be searched, but not packed."""
@@ -61,7 +61,7 @@ class Position:
         """The legal move with this action number; ValueError where there is none."""
     def perft(self, depth: int) -> int: ...
     def pack(self) -> bytes: ...
-    def copy(self) -> Position: ...
+    def copy(self) -> PlayedPosition: ...
 
 class Batch:
     """Independent games, stepped together. All arrays are C-contiguous; the GIL is released."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keisei.experience.collected import CollectedSlab, Experiences
+    from keisei.games.env_config import EnvConfig
     from keisei.parallel.communication import WorkerCommunicator
-    from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
+    from keisei.parallel.config import ParallelConfig, TableOverride
     from keisei.parallel.parallel_manager import ParallelManager
     from keisei.parallel.plan import LeaguePlan
     from keisei.parallel.status import ManagerStatus, WorkerStatus
@@ -40,7 +41,8 @@ __all__ = [
 _HOMES = {
     "keisei.experience.collected": ("CollectedSlab", "Experiences"),
     "keisei.parallel.communication": ("WorkerCommunicator",),
-    "keisei.parallel.config": ("EnvConfig", "ParallelConfig", "TableOverride"),
+    "keisei.games.env_config": ("EnvConfig",),
+    "keisei.parallel.config": ("ParallelConfig", "TableOverride"),
     "keisei.parallel.weights.model_sync": ("ModelSynchronizer",),
     "keisei.parallel.parallel_manager": ("ParallelManager",),
     "keisei.parallel.plan": ("LeaguePlan",),

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from keisei.errors import SharedMemoryError
-from keisei.experience.memory import SharedBlock, aligned
 from keisei.experience.schema import SlabShape, bytes_per_transition
 from keisei.experience.slab import Slab, common_bytes, slab_layout
 from keisei.games.contract import Array
 from keisei.machine.memory import free_memory
+from keisei.machine.shared_memory import SharedBlock, aligned
 from keisei.parallel.config import MAX_WORKERS
 from keisei.parallel.weights.shelf import Shelf
 

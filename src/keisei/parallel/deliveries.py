@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from keisei.experience.collected import CollectedSlab, Experiences, Lease, LentSlab
-from keisei.experience.memory import SharedBlock
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, SlabRecord, slab_layout
+from keisei.machine.shared_memory import SharedBlock
 from keisei.parallel.arena import Arena
 from keisei.parallel.stock import Stock
 

@@ -13,7 +13,8 @@ from pydantic import Field, model_validator
 
 from keisei.config import parse_settings
 from keisei.errors import ConfigError
-from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
+from keisei.games.env_config import EnvConfig
+from keisei.parallel.config import ParallelConfig, TableOverride
 
 _TWICE = "{0} and {1} are two ways to say one thing; leave out {0}"
 

@@ -21,9 +21,10 @@ from keisei.config import parse_settings
 from keisei.errors import ParallelError
 from keisei.experience.collected import Experiences, Lease, LentSlab
 from keisei.experience.schema import bytes_per_transition
+from keisei.games.env_config import EnvConfig
 from keisei.games.registry import portable_name
 from keisei.parallel.arena import Arena, ArenaSize
-from keisei.parallel.config import EnvConfig, ParallelConfig
+from keisei.parallel.config import ParallelConfig
 from keisei.parallel.document_names import read_settings
 from keisei.parallel.messages import Question, StatePiece
 from keisei.parallel.parts import PlayParts

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from keisei.config import Settings
 from keisei.games.contract import FloatArray
-from keisei.parallel.config import EnvConfig, ParallelConfig, TableOverride
+from keisei.games.env_config import EnvConfig
+from keisei.parallel.config import ParallelConfig, TableOverride
 from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.behaviour import PlaySettings, epsilon_of_games
 from keisei.policies.model_config import ModelConfig

@@ -20,11 +20,12 @@ from torch import Tensor
 from keisei.errors import ConfigError
 from keisei.experience.collected import CollectedSlab, Experiences
 from keisei.experience.slab import SlabRecord
+from keisei.games.env_config import EnvConfig
 from keisei.games.randomness import keyed_word
 from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.backends.registry import runs_elsewhere
-from keisei.parallel.config import EnvConfig, ParallelConfig
+from keisei.parallel.config import ParallelConfig
 from keisei.parallel.messages import Order, OrderKind, Start
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.weights.model_sync import ModelSynchronizer

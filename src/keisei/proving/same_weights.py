@@ -20,9 +20,10 @@ from typing import Any
 
 from keisei.config import parse_settings
 from keisei.errors import ConfigError, RunError
+from keisei.games.env_config import EnvConfig
 from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.new_processes import deaf_to_terminal, end_with_parent
-from keisei.parallel.config import EnvConfig, ParallelConfig
+from keisei.parallel.config import ParallelConfig
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.policies.model_config import ModelConfig
 from keisei.proving.disturbance import Disturber

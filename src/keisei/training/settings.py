@@ -10,10 +10,11 @@ from pydantic import Field, field_validator, model_validator
 from keisei.config import Rule, Settings
 from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec
+from keisei.games.env_config import EnvConfig
 from keisei.learners.parts import fitting_parts
 from keisei.machine.cores import usable_cores
 from keisei.parallel.backends.registry import runs_elsewhere
-from keisei.parallel.config import EnvConfig, ParallelConfig
+from keisei.parallel.config import ParallelConfig
 from keisei.policies.model_config import ModelConfig
 from keisei.ranges import (
     MAX_GAMES,

@@ -16,7 +16,7 @@ from keisei.games.shogi.sfen import Setup, native_position, write_sfen
 from keisei.native import BUILDS, core, load_core, usable_builds
 
 
-def assert_same_moves(position: core.Position, other: cshogi.Board) -> None:
+def assert_same_moves(position: core.PlayedPosition, other: cshogi.Board) -> None:
     assert sorted(position.legal_moves()) == sorted(cshogi.move16(move) for move in other.legal_moves)
     assert position.is_check() == other.is_check()
 

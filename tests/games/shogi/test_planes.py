@@ -370,7 +370,7 @@ def assert_refused_or_a_position(packed: bytes) -> bool:
     if error is not None:
         assert error == "row 1 of the packed rows is not a possible Shogi position; it was damaged"
         with pytest.raises(core.PositionError):
-            core.Position(packed)
+            core.PlayedPosition(packed)
         with pytest.raises(InvalidPositionError, match="these bytes are not a packed position"):
             Board.from_packed(packed)
         return False
@@ -408,4 +408,4 @@ def test_most_single_flips_are_noticed() -> None:
 @pytest.mark.parametrize("size", [0, 1, 63, 65])
 def test_a_packed_position_has_64_bytes(size: int) -> None:
     with pytest.raises(ValueError, match=f"a packed position has {size} bytes, not 64"):
-        core.Position(bytes(size))
+        core.PlayedPosition(bytes(size))

@@ -66,7 +66,7 @@ class LegalMoves:
 
     __slots__ = ("_position",)
 
-    def __init__(self, position: core.Position) -> None:
+    def __init__(self, position: core.PlayedPosition) -> None:
         self._position = position
 
     def __iter__(self) -> Iterator[Move]:
@@ -102,7 +102,7 @@ class Board:
     def from_packed(cls, packed: bytes) -> Board:
         """Makes a board from a packed position, such as a row of ``Game.pack``."""
         try:
-            return cls._of(core.Position(packed))
+            return cls._of(core.PlayedPosition(packed))
         except ValueError as error:
             raise InvalidPositionError(f"these bytes are not a packed position: {error}") from None
 
@@ -124,7 +124,7 @@ class Board:
         return board
 
     @classmethod
-    def _of(cls, position: core.Position) -> Board:
+    def _of(cls, position: core.PlayedPosition) -> Board:
         board = cls.__new__(cls)
         board._position = position
         return board

@@ -105,14 +105,14 @@ def write_sfen(setup: Setup) -> str:
     return f"{ranks} {'bw'[setup.turn]} {_write_hands(setup)} {setup.ply + 1}"
 
 
-def native_position(setup: Setup, text: str | None = None, *, strict: bool = True) -> core.Position:
+def native_position(setup: Setup, text: str | None = None, *, strict: bool = True) -> core.PlayedPosition:
     """Gets the native position of a setup. Impossible positions are errors.
 
     The native core decides; this module only finds the wrong piece. Errors show ``text`` if the position was not
     written as SFEN. Without ``strict``, composed positions with more pieces than a set has are allowed.
     """
     try:
-        return core.Position.from_pieces(setup.board, setup.hands, int(setup.turn), setup.ply, strict)
+        return core.PlayedPosition.from_pieces(setup.board, setup.hands, int(setup.turn), setup.ply, strict)
     except core.PositionError as error:
         shown = _shorten(write_sfen(setup) if text is None else text)
         fault = (_offender(setup) if strict else None) or str(error)

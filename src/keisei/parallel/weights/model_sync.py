@@ -27,8 +27,8 @@ import torch
 from torch import Tensor, nn
 
 from keisei.errors import WeightsError, WeightsVersionError
-from keisei.experience.memory import Layout, SharedBlock
 from keisei.games.contract import Array, ByteArray, IntArray
+from keisei.machine.shared_memory import Layout, SharedBlock
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.weights.weight_codec import (
     Compression,

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from keisei.errors import ParallelError, SharedMemoryError
-from keisei.experience.memory import Layout, SharedBlock
 from keisei.games.contract import Array, ByteArray, GameSpec, IntArray
 from keisei.machine.memory import free_memory
+from keisei.machine.shared_memory import Layout, SharedBlock
 from keisei.machine.torch_threads import torch_threads
 from keisei.parallel.weights.weight_codec import WeightLayout, Weights, tensors_of, write_tensors
 from keisei.policies.model_config import ModelConfig

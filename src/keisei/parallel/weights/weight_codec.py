@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from keisei.errors import WeightsError
-from keisei.experience.memory import aligned
 from keisei.games.contract import ByteArray
+from keisei.machine.shared_memory import aligned
 
 Compression = Literal["none", "half", "lossless"]
 Weights = nn.Module | Mapping[str, Tensor]

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keisei.experience.memory import SharedBlock
 from keisei.experience.slab import SlabRecord
 from keisei.machine.freed_memory import keep_freed_memory
+from keisei.machine.shared_memory import SharedBlock
 from keisei.machine.torch_threads import stay_on_one_thread
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.cluster.parcels import Briefing, Played, Task
