@@ -14,7 +14,8 @@ from keisei.errors import CheckpointError
 from keisei.experience import carry as carry_module
 from keisei.experience.collected import CollectedSlab
 from keisei.experience.rollout import ExperienceBuffer
-from keisei.runs.checkpoint import Checkpoint, State, load_checkpoint, save_checkpoint
+from keisei.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from keisei.runs.state import State
 
 KIND = Kind(seats=3)
 ENDS = [4, 8, 12, 16]
@@ -160,7 +161,7 @@ def broken_states() -> list[State]:
         State(state.tensors, {"tables": [[0, 0, 0, len(short["plies"]) + 1]], "dropped": {}}),
         State({"carry": {**columns, "action": columns["action"] + 10_000}}, state.document),
         State({"carry": {**columns, "place": -1 - columns["place"]}}, state.document),
-        State({"carry": {**columns, "earned": columns["earned"].double()}}, state.document),
+        State({"carry": {**columns, "earned": columns["earned"].astype(np.float64)}}, state.document),
         State({"carry": {**columns, "packed": columns["packed"][:, :-1]}}, state.document),
     ]
 

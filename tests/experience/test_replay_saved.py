@@ -20,7 +20,8 @@ from keisei.experience.replayed import ReplaySample
 from keisei.experience.slab import Slab, slab_layout
 from keisei.machine.shared_memory import SharedBlock
 from keisei.runs.archive import CheckpointArchive
-from keisei.runs.checkpoint import Checkpoint, State, load_checkpoint, save_checkpoint
+from keisei.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from keisei.runs.state import State
 
 STEPS, SLABS = 4, 10
 

@@ -11,7 +11,7 @@ from ppo_for_tests import linear
 
 from keisei.errors import CheckpointError
 from keisei.learners.dqn import DQN
-from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 from keisei.runs.state_tensors import weights_digest
 
 

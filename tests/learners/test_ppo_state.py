@@ -13,7 +13,7 @@ from ppo_for_tests import fixed, linear
 
 from keisei.errors import CheckpointError
 from keisei.learners.ppo import PPO
-from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 from keisei.runs.state_tensors import weights_digest
 
 

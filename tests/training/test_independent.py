@@ -19,7 +19,7 @@ from keisei.games import make_game
 from keisei.learners.contract import Report
 from keisei.policies.agents_policy import AgentsPolicy
 from keisei.runs.archive import CheckpointArchive
-from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 from keisei.training.callbacks import Callback
 from keisei.training.events import Counters, Update
 from keisei.training.interruption import Interruption

@@ -24,8 +24,8 @@ from keisei.learners.contract import Report
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.runs.archive import CheckpointArchive
-from keisei.runs.checkpoint import State
 from keisei.runs.directory import RunDirectory
+from keisei.runs.state import State
 from keisei.runs.state_tensors import load_model, model_tensors
 from keisei.training import trainer, wiring
 from keisei.training.callbacks import Callback, StopTraining

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from keisei.errors import CheckpointError, ConfigError
 from keisei.experience.agent_slabs import copy_of_agent, empty_slab, shape_of_agent, spec_of_agent
@@ -21,9 +21,7 @@ from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab
 from keisei.experience.steps_due import MOST_OWED
 from keisei.games.contract import FloatArray, GameSpec
-
-if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
-    from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 
 __all__ = ["AgentMemory", "DrawnSamples", "MemoryView"]
 
@@ -117,8 +115,6 @@ class AgentMemory:
         return self._replay.numbers()
 
     def state(self) -> State:
-        from keisei.runs.checkpoint import State
-
         state = self._replay.state()
         return State(
             state.tensors,
@@ -127,8 +123,6 @@ class AgentMemory:
         )
 
     def restore(self, state: State) -> None:
-        from keisei.runs.checkpoint import State
-
         document = state.document if isinstance(state.document, dict) else {}
         self._replay.restore(State(state.tensors, document.get("replay"), state.pieces), self._lend)
         owed, drawn = document.get("owed"), document.get("drawn_ahead")

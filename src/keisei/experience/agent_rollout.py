@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from keisei.experience.agent_slabs import copy_of_agent, empty_slab, shape_of_agent
 from keisei.experience.collected import CollectedSlab
 from keisei.experience.rollout import ExperienceBuffer, Minibatch, RolloutView, merged
 from keisei.experience.saved_columns import check_actions, columns_like
 from keisei.experience.schema import SlabShape
-
-if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
-    from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 
 __all__ = ["AgentRollout"]
 
@@ -50,12 +47,8 @@ class AgentRollout:
 
     def state(self) -> State:
         """Gives the decisions that wait for their outcome, and those that wait for the next update."""
-        from torch import from_numpy  # torch takes a second to import
-
-        from keisei.runs.checkpoint import State
-
         carry, rows = self._buffer.state(), merged(self._parts or [self._nothing])
-        columns = {name: from_numpy(getattr(rows, name)) for name in _SAVED}
+        columns = {name: getattr(rows, name) for name in _SAVED}
         return State({**carry.tensors, "rollout": columns}, carry.document)
 
     def restore(self, state: State) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from keisei.errors import CheckpointError
 from keisei.experience.agent_memory import AgentMemory, MemoryView
@@ -11,9 +11,7 @@ from keisei.experience.agent_rollout import AgentRollout
 from keisei.experience.collected import CollectedSlab, Leases
 from keisei.experience.contract import Lend
 from keisei.experience.rollout import RolloutView
-
-if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
-    from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 
 __all__ = ["AgentView", "AgentsBuffer", "Memory"]
 
@@ -48,8 +46,6 @@ class AgentsBuffer:
         return {name: sum(numbers.get(name, 0.0) for numbers in found) for name in names}
 
     def state(self) -> State:
-        from keisei.runs.checkpoint import State
-
         states = [memory.state() for memory in self.memories]
         return State(
             {
@@ -63,8 +59,6 @@ class AgentsBuffer:
 
     def restore(self, state: State, lend: Lend | None = None) -> None:
         """Restores a state. Each memory has slabs of its own."""
-        from keisei.runs.checkpoint import State
-
         documents = state.document.get("agents") if isinstance(state.document, dict) else None
         if not isinstance(documents, list) or len(documents) != len(self.memories):
             found = len(documents) if isinstance(documents, list) else "no"

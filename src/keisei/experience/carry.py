@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -25,10 +25,8 @@ from keisei.experience.advantages import CreditRule, OpenDecisions, Outlook, rat
 from keisei.experience.saved_columns import check_actions, columns_like
 from keisei.experience.slab import Slab, SlabRecord
 from keisei.games.contract import BoolArray, ByteArray, FloatArray, IntArray
-
-if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
-    from keisei.runs.checkpoint import State
-    from keisei.runs.json_values import Json
+from keisei.runs.json_values import Json
+from keisei.runs.state import State
 
 LONGEST_WAIT = 32
 """Slabs after which a decision is no longer carried, since the policy that made it is too old."""
@@ -216,10 +214,6 @@ class Carry:
 
     def state(self) -> State:
         """Gives all rows in the order of the tables, with the key and the number of rows of each table."""
-        from torch import from_numpy  # torch takes a second to import
-
-        from keisei.runs.checkpoint import State
-
         tables = sorted(self._tables)
         kept = [self._tables[table] for table in tables]
         keys: list[Json] = [
@@ -230,7 +224,7 @@ class Carry:
         if not kept:
             return State(document=document)
         whole = Waiting.joined(waiting for _, waiting in kept)
-        rows = {field.name: from_numpy(getattr(whole, field.name)) for field in fields(whole)}
+        rows = {field.name: getattr(whole, field.name) for field in fields(whole)}
         return State({"carry": rows}, document)
 
     def restore(self, state: State, packed_bytes: int, num_actions: int) -> None:

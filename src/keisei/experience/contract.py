@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from keisei.experience.collected import CollectedSlab, Leases, LentSlab
-
-if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
-    from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 
 View_co = TypeVar("View_co", covariant=True)
 """The view that the learner of the same regime learns from."""

@@ -11,7 +11,9 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from keisei.errors import CheckpointError, ConfigError, SharedMemoryError
 from keisei.experience.collected import CollectedSlab, Lease, Leases
@@ -28,11 +30,9 @@ from keisei.experience.steps_due import StepsDue
 from keisei.games.contract import FloatArray, GameSpec
 from keisei.machine.memory import free_memory
 from keisei.runs import metric_names as tags
-
-if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
-    from keisei.runs.checkpoint import State
-    from keisei.runs.json_values import Json
-    from keisei.runs.pieces import Piece
+from keisei.runs.json_values import Json
+from keisei.runs.pieces import Piece
+from keisei.runs.state import State
 
 __all__ = ["ReplayBuffer"]
 
@@ -184,10 +184,6 @@ class ReplayBuffer:
     def state(self) -> State:
         """Gives the state. With ``save_replay`` the slabs are pieces, which are written once; what came of their
         decisions follows from them."""
-        from torch import from_numpy  # torch takes a second to import
-
-        from keisei.runs.checkpoint import State
-
         counters: dict[str, Json] = {"late": self._late, "dropped": dict(self.dropped)}
         if not self._settings.save_replay:
             return State(document=counters)
@@ -209,7 +205,7 @@ class ReplayBuffer:
         if not isinstance(self._drawing, PrioritisedDrawing):
             return State(document=document, pieces=pieces)
         document["highest"] = self._drawing.highest
-        priorities = from_numpy(self._drawing.all_priorities())
+        priorities = self._drawing.all_priorities()
         return State({"replay": {"priorities": priorities}}, document, pieces)
 
     def restore(self, state: State, lend: Lend) -> None:
@@ -258,7 +254,7 @@ class ReplayBuffer:
         self._due.restore(document["due"])
         if isinstance(self._drawing, PrioritisedDrawing):
             # A copy, since the numbers of a checkpoint may be a view of its file.
-            priorities = state.tensors["replay"]["priorities"].numpy().copy()
+            priorities = np.asarray(state.tensors["replay"]["priorities"]).copy()
             self._drawing.restore(priorities, float(document["highest"]))
 
     def _made_by(self) -> Json:

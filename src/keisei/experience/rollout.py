@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,7 @@ from keisei.experience.judging import Judge, judge_slab
 from keisei.games.contract import Array, ByteArray, FloatArray, GameSpec, IntArray
 from keisei.games.randomness import keyed_word
 from keisei.runs.metric_names import CARRIED, DROPPED_CARRIES
-
-if TYPE_CHECKING:  # the state is made of tensors, and torch takes a second to import
-    from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 
 __all__ = ["ExperienceBuffer", "Judge", "Minibatch", "RolloutView", "keeping_chances", "merged"]
 

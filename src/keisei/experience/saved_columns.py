@@ -4,24 +4,21 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from keisei.games.contract import Array
-
-if TYPE_CHECKING:  # torch takes a second to import
-    from torch import Tensor
+from keisei.runs.state import Saved
 
 __all__ = ["check_actions", "columns_like"]
 
 
-def columns_like(examples: Mapping[str, Array], tensors: Mapping[str, Tensor]) -> dict[str, Array]:
+def columns_like(examples: Mapping[str, Array], tensors: Mapping[str, Saved]) -> dict[str, Array]:
     """Gives saved columns as arrays of their own, since the rows of a checkpoint may be a view of its file. They have
     the types and row shapes of the examples, and all have as many rows. Raises ``ValueError`` for others."""
     if tensors.keys() != examples.keys():
         raise ValueError(f"its columns are {', '.join(tensors)}, and not {', '.join(examples)}")
-    columns: dict[str, Array] = {name: tensor.numpy().copy() for name, tensor in tensors.items()}
+    columns: dict[str, Array] = {name: np.asarray(tensor).copy() for name, tensor in tensors.items()}
     for name, example in examples.items():
         column = columns[name]
         if column.ndim == 0 or (column.dtype, column.shape[1:]) != (example.dtype, example.shape[1:]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:  # reports travel to displays, which wait for no torch
     from keisei.policies.behaviour import Behaviour
-    from keisei.runs.checkpoint import State
+    from keisei.runs.state import State
 
 View_contra = TypeVar("View_contra", contravariant=True)
 

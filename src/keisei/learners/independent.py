@@ -29,8 +29,8 @@ from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ActorCritic
 from keisei.policies.q_network import QNetwork
 from keisei.policies.stacked_network import can_be_stacked, share_memory, stacked
-from keisei.runs.checkpoint import State
 from keisei.runs.json_values import Json
+from keisei.runs.state import State
 
 __all__ = ["IndependentLearners", "of_agent", "plan_agents"]
 

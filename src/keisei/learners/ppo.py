@@ -35,7 +35,7 @@ from keisei.policies.gather_network import legal_actions
 from keisei.policies.networks import ActorCritic
 from keisei.policies.sampling import as_tensor, masked_log_softmax
 from keisei.runs import metric_names as tags
-from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 from keisei.runs.state_tensors import FlatState, flatten_optimizer, load_model, load_optimizer, model_tensors
 
 __all__ = ["PPO", "Losses", "PPOConfig", "Rollout"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keisei.errors import CheckpointError
-from keisei.runs.checkpoint import State
+from keisei.runs.state import State
 
 __all__ = ["checked_document"]
 

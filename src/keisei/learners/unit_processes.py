@@ -30,8 +30,8 @@ from keisei.machine.new_processes import (
 )
 from keisei.machine.start_method import chosen_start_method
 from keisei.machine.torch_threads import stay_on_one_thread
-from keisei.runs.checkpoint import State
 from keisei.runs.json_values import Json
+from keisei.runs.state import State
 
 __all__ = ["UnitProcesses"]
 

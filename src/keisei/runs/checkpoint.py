@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import safetensors.numpy
@@ -43,6 +43,7 @@ from keisei.errors import (
 from keisei.runs.durable_files import sync_directory, write_new
 from keisei.runs.json_values import Json, check_json
 from keisei.runs.pieces import Piece, PieceFile, piece_path, read_file, read_verified, write_pieces
+from keisei.runs.state import Saved
 
 FORMAT = "keisei-checkpoint"
 VERSION = 1
@@ -58,26 +59,14 @@ _NAME = re.compile(r"update-(\d{9,})(?:-(\d+))?")
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """The saved state of one part of a run, such as its learner."""
-
-    tensors: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
-    """Groups of named tensors. Each group becomes a file of the checkpoint."""
-    document: Json = None
-    """Other data as JSON."""
-    pieces: Mapping[str, Piece] = field(default_factory=dict)
-    """Large parts that are written once, by a name that tells their content."""
-
-
-@dataclass(frozen=True, eq=False)
 class Checkpoint:
     """All that a run needs to continue. Saving and loading keep every bit."""
 
     game: str
     counters: Mapping[str, int | float]
     """Counters of the run. ``update`` is required, and names the checkpoint."""
-    tensors: Mapping[str, Mapping[str, Tensor]]
-    """Groups of named tensors, such as ``model`` and ``optimizer``. Each becomes a file."""
+    tensors: Mapping[str, Mapping[str, Any]]
+    """Groups of named tensors, such as ``model`` and ``optimizer``, each ``Saved``. Each group becomes a file."""
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     """Plain bytes, such as the saved games of each table."""
     documents: Mapping[str, Json] = field(default_factory=dict)
@@ -243,8 +232,9 @@ def _serialised(checkpoint: Checkpoint) -> dict[str, bytes]:
     return contents
 
 
-def _plain(tensor: Tensor) -> Tensor:
+def _plain(saved: Saved) -> Tensor:
     """Makes an independent copy in main memory, since the format does not support views and tied weights."""
+    tensor = saved if isinstance(saved, Tensor) else torch.from_numpy(saved)
     return tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format)
 
 

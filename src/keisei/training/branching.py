@@ -25,12 +25,13 @@ import torch
 from keisei.config import Rule
 from keisei.errors import CheckpointError, ConfigError, RunDatabaseError, RunSettingsError
 from keisei.runs.archive import CheckpointArchive, Found
-from keisei.runs.checkpoint import Checkpoint, State, load_checkpoint, save_checkpoint
+from keisei.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, free_path
 from keisei.runs.origin import BRANCH, WEIGHTS, Origin, read_origin, write_origin
 from keisei.runs.rows import ChangeRow
 from keisei.runs.snapshots import SnapshotStore, named_members
+from keisei.runs.state import State
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.changes import Change, differences, shown, trained_with
 from keisei.training.players import find_state

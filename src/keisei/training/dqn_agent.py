@@ -29,8 +29,9 @@ from keisei.parallel.deliveries import copy_slab
 from keisei.policies.players.inference_policy import InferencePolicy, load_weights
 from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive
-from keisei.runs.checkpoint import Checkpoint, State, check_game, restoring, save_checkpoint
+from keisei.runs.checkpoint import Checkpoint, check_game, restoring, save_checkpoint
 from keisei.runs.directory import RunDirectory, config_digest, run_name
+from keisei.runs.state import State
 from keisei.runs.state_tensors import model_tensors
 from keisei.training.api import Existing, as_assignments, plan_run
 from keisei.training.callbacks import Callback

@@ -30,12 +30,12 @@ from keisei.machine.torch_threads import single_threaded
 from keisei.parallel import supervision
 from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive, Found
-from keisei.runs.checkpoint import State
 from keisei.runs.directory import NewRun, RunDirectory, RunState
 from keisei.runs.durable_files import file_errors
 from keisei.runs.log import KeptWarnings, RunLog, RunLogHandler, logging_to
 from keisei.runs.metrics import own_number
 from keisei.runs.rows import ChangeRow
+from keisei.runs.state import State
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.branching import way_back_after_divergence
 from keisei.training.callbacks import Callback, StopAtScore, StopTraining

@@ -21,9 +21,10 @@ from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.model_config import FOR_BOARDS, ModelConfig, least_weights
 from keisei.policies.networks import ActorCritic
-from keisei.runs.checkpoint import Checkpoint, State, check_game, restoring
+from keisei.runs.checkpoint import Checkpoint, check_game, restoring
 from keisei.runs.directory import RunDirectory, config_digest
 from keisei.runs.json_values import Json
+from keisei.runs.state import State
 from keisei.runs.state_tensors import load_random, random_tensors
 from keisei.training.events import Counters
 from keisei.training.league.assembly import Assembly, assemble

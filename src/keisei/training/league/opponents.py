@@ -23,8 +23,9 @@ from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.tables import Table
 from keisei.policies.behaviour import Behaviour, epsilon_of_games
 from keisei.policies.seating import LAST_MEMBER, LEARNER, Lineup, PolicyConfig
-from keisei.runs.checkpoint import State, checkpoint_name
+from keisei.runs.checkpoint import checkpoint_name
 from keisei.runs.league import ENOUGH_GAMES
+from keisei.runs.state import State
 from keisei.training.events import Counters, LeagueSummary
 from keisei.training.league.drawing import TableDraw, draw, table_share
 from keisei.training.league.results import NO_GAMES, compared
