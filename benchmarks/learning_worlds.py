@@ -17,6 +17,7 @@ from benchmarks.measure import plain_table
 from benchmarks.runs import Progress, run_folder
 from benchmarks.worlds_played import Played, play_episodes
 from keisei.games.contract import GameSpec
+from keisei.games.offers import HasHeuristic
 from keisei.policies.contract import Policy
 from keisei.policies.registry import named_player
 from keisei.training.api import length_overrides, plan_run
@@ -142,12 +143,15 @@ def _learn(
         with console.status(f"{preset}, {mode} …") as status:
             result = plan.trainer([Progress(status, f"{preset}, {mode}")]).train()
             config = plan.config
-            spec = config.env.make(batch=1, seed=0).spec
+            game = config.env.make(batch=1, seed=0)
+            spec = game.spec
             _, agents = load_trained(str(result.run.path), spec, root)
             found = Compared(
                 play_episodes(config, agents, games),
                 play_episodes(config, _named("random", spec), games),
-                play_episodes(config, _named("heuristic", spec), games) if spec.heuristic else None,
+                play_episodes(config, _named("heuristic", spec), games)
+                if isinstance(game, HasHeuristic)
+                else None,
                 best_answers(result.run, games, status.update) if goal.answers else (),
             )
     words, reached = goal.verdict(found)

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.measure import Contender, rate_of
 from keisei.games import make_game
-from keisei.games.heuristic import HasHeuristic
 from keisei.games.ludo import LudoBoard
+from keisei.games.offers import HasHeuristic
 
 BATCH = 256
 

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <utility>
 
 #include "ludo/observation.h"
-#include "saved.h"
 
 namespace keisei::ludo {
 namespace {
@@ -163,46 +161,26 @@ void Batch::heuristic_actions(const int* games, int count, const u64* keys, int*
     for (int i = 0; i < count; ++i) out[i] = heuristic_action(games_[games[i]].position, rules(), keys[i]);
 }
 
-std::string Batch::save() const {
-    std::string blob, packed(rules().packed_bytes(), '\0');
-    append(blob, seed_);
-    append(blob, first_game_);
-    append(blob, u32(games_.size()));
-    for (const Game& game : games_) {
-        append(blob, game.episode);
-        append(blob, u32(game.ply));
-        game.position.pack(rules(), reinterpret_cast<u8*>(packed.data()));
-        blob += packed;
-    }
-    return blob;
+std::string Batch::save() const { return SavedBatch::save(*this); }
+bool Batch::load(const std::string& blob) { return SavedBatch::load(*this, blob); }
+
+void Batch::save_game(const Game& game, std::string& blob) const {
+    append(blob, u32(game.ply));
+    blob.resize(blob.size() + rules().packed_bytes());
+    game.position.pack(rules(), reinterpret_cast<u8*>(blob.data() + blob.size()) - rules().packed_bytes());
 }
 
-bool Batch::load(const std::string& blob) {
-    std::size_t at = 0;
-    u64 seed = 0, first_game = 0;
-    u32 count = 0;
-    if (!take(blob, at, seed) || !take(blob, at, first_game) || !take(blob, at, count)) return false;
-    if (count != games_.size()) return false;
-    Batch loaded = *this;
-    loaded.seed_ = seed;
-    loaded.first_game_ = first_game;
-    for (u32 i = 0; i < count; ++i)
-        if (!loaded.load_game(i, blob, at)) return false;
-    if (at != blob.size()) return false;
-    *this = std::move(loaded);
-    return true;
-}
-
-bool Batch::load_game(u32 index, const std::string& blob, std::size_t& at) {
+bool Batch::load_game(u32 index, u32 episode, const std::string& blob, std::size_t& at) {
     Game& game = games_[index];
     u32 ply = 0;
-    if (!take(blob, at, game.episode) || !take(blob, at, ply)) return false;
+    if (!take(blob, at, ply) || ply > MAX_PLY) return false;
     const std::size_t packed_bytes = rules().packed_bytes();
-    if (game.episode > MAX_EPISODE || ply > MAX_PLY || blob.size() - at < packed_bytes) return false;
+    if (blob.size() - at < packed_bytes) return false;
     if (!game.position.unpack(rules(), reinterpret_cast<const u8*>(blob.data()) + at)) return false;
     at += packed_bytes;
+    game.episode = episode;
     game.ply = int(ply);
-    game.key = key_of(index, game.episode);
+    game.key = key_of(index, episode);
     game.legal = legal_actions(game.position, rules());
     return judge(game) == UNFINISHED;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ludo/position.h"
+#include "saved.h"
 
 namespace keisei::ludo {
 
@@ -66,6 +67,8 @@ class Batch {
     bool load(const std::string& blob);
 
   private:
+    friend struct keisei::SavedBatch;
+
     struct Game {
         Position position;
         u32 legal;
@@ -76,7 +79,8 @@ class Batch {
 
     u64 key_of(u64 index, u32 episode) const { return absorb(0, {seed_, first_game_ + index, episode}); }
     void restart(Game& game, u64 index, u32 episode) const;
-    bool load_game(u32 index, const std::string& blob, std::size_t& at);
+    void save_game(const Game& game, std::string& blob) const;
+    bool load_game(u32 index, u32 episode, const std::string& blob, std::size_t& at);
     Ending judge(const Game& game) const;
     double standing(const Position& p, int seat) const;
     void pay(Ending ending, int winner, const double* gains, float* rewards, float* scores) const;

@@ -1,10 +1,8 @@
 #include "shogi/batch.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "randomness.h"
-#include "saved.h"
 
 namespace keisei {
 namespace {
@@ -158,43 +156,21 @@ void Batch::random_actions(int* out) const {
     }
 }
 
+std::string Batch::save() const { return SavedBatch::save(*this); }
+bool Batch::load(const std::string& blob) { return SavedBatch::load(*this, blob); }
+
 // A game is saved as its moves: they rebuild everything else exactly.
-std::string Batch::save() const {
-    std::string blob;
-    append(blob, seed_);
-    append(blob, first_game_);
-    append(blob, u32(games_.size()));
-    for (const Game& game : games_) {
-        const std::vector<Move>& moves = game.history.moves();
-        append(blob, game.episode);
-        append(blob, u32(moves.size()));
-        blob.append(reinterpret_cast<const char*>(moves.data()), moves.size() * sizeof(Move));
-    }
-    return blob;
+void Batch::save_game(const Game& game, std::string& blob) const {
+    const std::vector<Move>& moves = game.history.moves();
+    append(blob, u32(moves.size()));
+    blob.append(reinterpret_cast<const char*>(moves.data()), moves.size() * sizeof(Move));
 }
 
-bool Batch::load(const std::string& blob) {
-    std::size_t at = 0;
-    u64 seed = 0, first_game = 0;
-    u32 count = 0;
-    if (!take(blob, at, seed) || !take(blob, at, first_game) || !take(blob, at, count)) return false;
-    if (count != games_.size()) return false;
-    Batch loaded = *this;
-    loaded.seed_ = seed;
-    loaded.first_game_ = first_game;
-    for (u32 i = 0; i < count; ++i)
-        if (!loaded.load_game(i, blob, at)) return false;
-    if (at != blob.size()) return false;
-    *this = std::move(loaded);
-    return true;
-}
-
-bool Batch::load_game(u32 index, const std::string& blob, std::size_t& at) {
+bool Batch::load_game(u32 index, u32 episode, const std::string& blob, std::size_t& at) {
     Game& game = games_[index];
     game.history.reserve(options_.max_plies);  // a copied vector has no room to spare
-    u32 episode = 0, plies = 0;
-    if (!take(blob, at, episode) || !take(blob, at, plies)) return false;
-    if (episode > MAX_EPISODE || plies >= u32(options_.max_plies)) return false;
+    u32 plies = 0;
+    if (!take(blob, at, plies) || plies >= u32(options_.max_plies)) return false;
     restart(game, index, episode);
     for (u32 ply = 0; ply < plies; ++ply) {
         Move m = NO_MOVE;

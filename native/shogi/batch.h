@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "saved.h"
 #include "shogi/actions.h"
 #include "shogi/history.h"
 #include "shogi/movegen.h"
@@ -61,6 +62,8 @@ class Batch {
     bool load(const std::string& blob);
 
   private:
+    friend struct SavedBatch;
+
     struct Game {
         Position position;
         Clock clock;
@@ -76,7 +79,8 @@ class Batch {
     };
 
     void restart(Game& game, u64 index, u32 episode) const;
-    bool load_game(u32 index, const std::string& blob, std::size_t& at);
+    void save_game(const Game& game, std::string& blob) const;
+    bool load_game(u32 index, u32 episode, const std::string& blob, std::size_t& at);
     void play(Game& game, Move m) const;
     void refresh(Game& game) const;
     Result judge(const Game& game) const;

@@ -350,7 +350,7 @@ def saying(**offers: Any) -> type[Batch]:
     return Saying
 
 
-class TakesTheFirst(saying(looks_ahead=True)):  # type: ignore[misc]
+class TakesTheFirst(Batch):
     """Looks ahead by itself, not far."""
 
     def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
@@ -381,16 +381,10 @@ class RecordsWithoutADot(saying(record_format=WithoutADot())):  # type: ignore[m
     pass
 
 
-@broken("spec.looks_ahead is True, but the batch has not all methods")
-class SaysItLooksAhead(saying(looks_ahead=True)):  # type: ignore[misc]
-    pass
-
-
-@broken("spec.looks_ahead is False, but the batch has the methods")
-class HidesThatItLooksAhead(TakesTheFirst):
-    def __init__(self, **numbering: int) -> None:
-        super().__init__(**numbering)
-        self._spec = replace(self._spec, looks_ahead=False)
+@broken("the batch has only a part of keisei.games.offers.LooksAhead: it lacks search_actions")
+class LooksAheadInPart(Batch):
+    def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
+        return self.random_actions()
 
 
 @broken("greedy_actions() must be legal")
@@ -414,7 +408,7 @@ class LooksByPlaying(TakesTheFirst):
         return actions
 
 
-class ByRule(saying(heuristic=True)):  # type: ignore[misc]
+class ByRule(Batch):
     """Has a heuristic, which takes the last legal action."""
 
     def heuristic_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
@@ -424,18 +418,6 @@ class ByRule(saying(heuristic=True)):  # type: ignore[misc]
 
 def test_a_batch_with_a_heuristic_passes() -> None:
     check_game(ByRule, steps=30)
-
-
-@broken("spec.heuristic is True, but the batch has not all methods of keisei.games.HasHeuristic")
-class SaysItHasAHeuristic(saying(heuristic=True)):  # type: ignore[misc]
-    pass
-
-
-@broken("spec.heuristic is False, but the batch has the methods")
-class HidesItsHeuristic(ByRule):
-    def __init__(self, **numbering: int) -> None:
-        super().__init__(**numbering)
-        self._spec = replace(self._spec, heuristic=False)
 
 
 @broken("heuristic_actions() must be legal")

@@ -179,7 +179,7 @@ def test_the_default_game_is_one_that_comes_with_keisei() -> None:
 def test_what_a_game_offers_to_players_does_not_tell_its_saved_states_apart() -> None:
     """States that were saved before a game offered it must go on."""
     plain = keisei.make_game("tictactoe").spec
-    offering = replace(plain, plane_actions=True, looks_ahead=True)
+    offering = replace(plain, plane_actions=True, chance=True)
     assert digest_of(offering, {}) == digest_of(plain, {})
     assert digest_of(replace(plain, seats=3), {}) != digest_of(plain, {})
 

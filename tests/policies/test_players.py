@@ -25,7 +25,7 @@ class Told(SingleGameBatch):
 
     def __init__(self, *, batch: int, seed: int, first_game: int) -> None:
         super().__init__(TicTacToe, batch, seed, first_game, {})
-        self._spec = replace(self._spec, looks_ahead=True, zero_sum=False)
+        self._spec = replace(self._spec, zero_sum=False)
         self.asked: list[tuple[int, list[int] | None, int]] = []
 
     def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:

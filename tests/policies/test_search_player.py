@@ -18,6 +18,7 @@ from keisei.games.single import SingleGame
 from keisei.native import core, load_core, usable_builds
 from keisei.policies import NeuralPolicy, SearchPlayer, Situation, build_network, build_policy
 from keisei.policies.players.search_player import TreeSearch
+from keisei.policies.registry import check_player
 
 Material: TypeAlias = Callable[[Board], int]
 
@@ -313,7 +314,7 @@ def test_searches_by_name() -> None:
     with pytest.raises(ConfigError, match="leave out temperature and epsilon"):
         build_policy({"policy": "search:2", "epsilon": 0.1}, shogi)
     with pytest.raises(ConfigError, match="one wins what the other loses"):
-        build_policy("search:2", keisei.make_game("dummy").spec)
+        check_player("search:2", keisei.make_game("dummy"))
     with pytest.raises(ConfigError, match="did you mean 'greedy'"):
         build_policy("greed", shogi)
     with pytest.raises(ConfigError, match="depth must be a whole number"):

@@ -17,7 +17,7 @@ from keisei.cli.main import app
 from keisei.errors import ConfigError
 from keisei.evaluation import play_match, recorded_game, write_record
 from keisei.experience.demonstrations import demonstrate
-from keisei.games.records import RecordedGame
+from keisei.games.offers import RecordedGame
 from keisei.learners import imitation
 from keisei.learners.imitation import Imitation, ImitationConfig
 from keisei.machine.torch_threads import single_threaded

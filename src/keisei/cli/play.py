@@ -110,7 +110,7 @@ class Session:
         self, game: RunGame, player: Player, seat: int, view: int, seed: int, console: Console
     ) -> None:
         from keisei.games import make_game
-        from keisei.games.pictures import ShowsText
+        from keisei.games.offers import ShowsText
         from keisei.policies.contract import Situation
 
         self._about, self._player, self._seat, self._view = game, player, seat, view
@@ -274,7 +274,7 @@ class Session:
         self._say(f"{result} after {len(self._actions)} plies: {ending.replace('_', ' ')}.")
 
     def _write(self, scores: tuple[float, ...], ending: str, record: Path | None) -> None:
-        from keisei.games.records import RecordedGame
+        from keisei.games.offers import RecordedGame
 
         form = self._about.spec.record_format
         if record is None or form is None:

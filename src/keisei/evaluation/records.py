@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keisei.errors import ConfigError
 from keisei.evaluation.results import MatchResult
-from keisei.games.records import ReadsRecords, RecordedGame, RecordFormat
+from keisei.games.offers import ReadsRecords, RecordedGame, RecordFormat
 
 __all__ = ["record_suffixes", "recorded_game", "write_record"]
 

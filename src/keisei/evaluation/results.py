@@ -23,7 +23,7 @@ from keisei.evaluation.statistics import (
     share_interval,
 )
 from keisei.games.contract import GameSpec
-from keisei.games.records import RecordFormat
+from keisei.games.offers import RecordFormat
 
 __all__ = ["MatchResult", "PlayedGame", "judged_by_returns"]
 

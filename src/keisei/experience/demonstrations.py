@@ -10,7 +10,7 @@ import numpy as np
 
 from keisei.errors import ConfigError, GameError
 from keisei.games.contract import ByteArray, FloatArray, Game, IntArray, Step
-from keisei.games.records import RecordedGame
+from keisei.games.offers import RecordedGame
 from keisei.games.registry import GameSource, make_game
 
 __all__ = ["Demonstrations", "demonstrate"]

@@ -3,11 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 from keisei.games.contract import FinalRows, Game, GameFactory, GameSpec, ObservationSpec, Rows, Step
-from keisei.games.heuristic import HasHeuristic
-from keisei.games.lookahead import LooksAhead
-from keisei.games.naming import ReadsMoves
-from keisei.games.pictures import ShowsSides, ShowsText
-from keisei.games.records import ReadsRecords, RecordedGame, RecordFormat
+from keisei.games.offers import (
+    HasHeuristic,
+    LooksAhead,
+    ReadsMoves,
+    ReadsRecords,
+    RecordedGame,
+    RecordFormat,
+    ShowsSides,
+    ShowsText,
+)
 from keisei.games.registry import game_factory, make_game, register_game, registered_games
 from keisei.games.single import Outcome, SingleGame, batched
 

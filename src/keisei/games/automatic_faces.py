@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from html import escape
 
 from keisei.games.contract import Game
-from keisei.games.faces import Choice, GameFace, PlainFace, place, svg_page
+from keisei.games.faces import PlainFace, place, svg_page
 from keisei.games.naming import move_names
-from keisei.games.pictures import ShowsText, ShowsWorld, Symbol, last_picture, picture
+from keisei.games.offers import Choice, GameFace, ShowsText, ShowsWorld, Symbol
+from keisei.games.pictures import last_picture, picture
 
 __all__ = ["AutomaticFace", "TextBoard", "board_in", "live_face"]
 

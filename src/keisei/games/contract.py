@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keisei.errors import ActionError, GameError
-from keisei.games.faces import GameFace
-from keisei.games.records import RecordFormat
+
+if TYPE_CHECKING:
+    from keisei.games.offers import GameFace, RecordFormat
 
 Array: TypeAlias = NDArray[Any]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -94,12 +95,8 @@ class GameSpec:
     may then compute its logits as planes."""
     action_inputs: ActionInputs | None = field(default=None, repr=False)
     """The inputs that describe each action; None if the game does not say."""
-    looks_ahead: bool = field(default=False, repr=False)
-    """True if the batch is a ``LooksAhead``. Players that look ahead then use it."""
     scored_by_rewards: bool = field(default=False, repr=False)
     """True if ``Step.scores`` are sums of rewards, as in games without winners."""
-    heuristic: bool = field(default=False, repr=False)
-    """True if the batch is a ``HasHeuristic``. The player ``heuristic`` then uses it."""
     chance: bool = field(default=False, repr=False)
     """True if chance decides what a seat may do, as dice do. Players that search then refuse the game, unless it
     looks ahead by itself."""

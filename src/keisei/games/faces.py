@@ -8,67 +8,14 @@ piece leaves and the one where it goes. If several choices have the same places,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from keisei.games.contract import Game, GameSpec
+from keisei.games.contract import Game, GameSpec
+from keisei.games.offers import Choice, GameFace, ShowsRows
 
-__all__ = ["Choice", "GameFace", "PlainFace", "ShowsRows", "face_of", "face_of_rows", "place", "svg_page"]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A legal action, as a person makes it."""
-
-    action: int
-    name: str
-    """The move in the notation of the game."""
-    places: tuple[str, ...] = ()
-    """The places that are named in order; empty if the action is chosen from a list."""
-    label: str = ""
-    """Tells choices with the same places apart."""
-    is_usual: bool = False
-    """True if a person usually means this one among choices with the same places. It is then offered first."""
-
-
-class GameFace(Protocol):
-    """Shows the positions of one game."""
-
-    @property
-    def style(self) -> str:
-        """The style sheet of its pictures. A page puts it below a class of its own."""
-        ...
-
-    @property
-    def seats(self) -> Sequence[str]:
-        """The names of the seats."""
-        ...
-
-    @property
-    def person_options(self) -> Sequence[str]:
-        """The options of the game that a person who plays may choose."""
-        ...
-
-    @property
-    def has_sides(self) -> bool:
-        """Whether the picture differs by the seat that looks at it."""
-        ...
-
-    def svg(self, packed: bytes, seat: int, *, view: int = 0, last: Choice | None = None) -> str:
-        """Draws a position as an SVG without a style, as the seat ``view`` looks at it. ``last`` is marked."""
-        ...
-
-    def choices(self, packed: bytes, seat: int, actions: Sequence[int]) -> list[Choice]:
-        """Gives legal actions of a position as choices, in the same order."""
-        ...
-
-    def text(self, packed: bytes, seat: int) -> str:
-        """Gives the position in the notation of the game; empty if it has none."""
-        ...
+__all__ = ["PlainFace", "face_of", "face_of_rows", "place", "svg_page"]
 
 
 def svg_page(parts: Sequence[str], width: float, height: float, style: str, label: str) -> str:
@@ -157,13 +104,6 @@ class PlainFace:
 def face_of(spec: GameSpec) -> GameFace:
     """Gives the face of a game."""
     return spec.face or PlainFace(spec)
-
-
-@runtime_checkable
-class ShowsRows(Protocol):
-    """A batch that draws packed rows which are no whole positions, such as what an agent sees of a world."""
-
-    def row_face(self) -> GameFace: ...
 
 
 def face_of_rows(game: Game) -> GameFace:

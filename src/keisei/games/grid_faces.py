@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from keisei.games.contract import ByteArray
-from keisei.games.faces import Choice, place, svg_page
+from keisei.games.faces import place, svg_page
+from keisei.games.offers import Choice
 
 __all__ = ["DropFace", "MarkFace"]
 

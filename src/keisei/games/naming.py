@@ -1,17 +1,14 @@
-"""Names of moves, moves as people type them, and the meaning of numbers, where a batch can tell them."""
+"""Names of moves, moves as people type them, and the meaning of numbers; in a few words where a batch offers none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
 
 from keisei.errors import InvalidMoveError
 from keisei.games.contract import Game
+from keisei.games.offers import ExplainsNumbers, NamesMoves, ReadsMoves
 
 __all__ = [
-    "ExplainsNumbers",
-    "NamesMoves",
-    "ReadsMoves",
     "action_meaning",
     "move_examples",
     "move_name",
@@ -19,41 +16,6 @@ __all__ = [
     "observation_meaning",
     "read_move",
 ]
-
-
-@runtime_checkable
-class NamesMoves(Protocol):
-    """A batch that names moves as people write them."""
-
-    def move_name(self, action: int, game: int = 0) -> str:
-        """Names a legal action in the current position of a game."""
-        ...
-
-
-@runtime_checkable
-class ReadsMoves(Protocol):
-    """A batch that reads moves which are typed in other ways than ``move_name`` writes them."""
-
-    def read_move(self, text: str, game: int = 0) -> Sequence[int]:
-        """Gives the legal actions that a text may mean. Raises ``NotationError``, which says why there is none."""
-        ...
-
-    def move_examples(self, action: int, game: int = 0) -> Sequence[str]:
-        """Writes a legal action in each of the usual ways, all of which ``read_move`` takes for this action."""
-        ...
-
-
-@runtime_checkable
-class ExplainsNumbers(Protocol):
-    """A batch that says what its observations and actions mean."""
-
-    def observation_meaning(self) -> list[str]:
-        """Explains each index of the first axis of an observation, such as a plane."""
-        ...
-
-    def action_meaning(self) -> list[str]:
-        """Explains each action."""
-        ...
 
 
 def move_name(game: Game, action: int, index: int = 0) -> str:

@@ -1,63 +1,12 @@
-"""Positions as text, where a batch can draw them."""
+"""Draws positions as text, as a batch does it or in a line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
-
 from keisei.errors import GameError
 from keisei.games.contract import FinalRows, Game
+from keisei.games.offers import ShowsSides, ShowsText
 
-__all__ = ["LastPositions", "ShowsSides", "ShowsText", "ShowsWorld", "Symbol", "last_picture", "picture"]
-
-
-@runtime_checkable
-class ShowsText(Protocol):
-    """A batch that draws its games."""
-
-    def text(self, game: int = 0) -> str:
-        """Draws the current position of a game."""
-        ...
-
-    def keep_last_positions(self) -> None:
-        """Keeps the last position of every game that ends from now on, since finished games restart at once."""
-        ...
-
-    def last_text(self, game: int = 0) -> str:
-        """Draws the last position of the game that ended last in this place."""
-        ...
-
-
-@runtime_checkable
-class ShowsSides(ShowsText, Protocol):
-    """A batch whose drawings differ by the seat that looks at them, as a person who plays sees their own side below."""
-
-    def text_from(self, seat: int, game: int = 0) -> str: ...
-
-    def last_text_from(self, seat: int, game: int = 0) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """What a letter of a drawing stands for."""
-
-    name: str
-    colour: tuple[int, int, int]
-    """Red, green and blue, 0 … 255."""
-
-
-@runtime_checkable
-class ShowsWorld(ShowsText, Protocol):
-    """A batch whose drawings are worlds with a letter for each cell, in which every seat stands somewhere."""
-
-    def symbols(self) -> Mapping[str, Symbol]:
-        """Gives the letters that may appear in drawings."""
-        ...
-
-    def standing(self, seat: int, game: int = 0) -> tuple[int, int]:
-        """Gives the row and the column where a seat stands in the current position of a game."""
-        ...
+__all__ = ["LastPositions", "last_picture", "picture"]
 
 
 class LastPositions:

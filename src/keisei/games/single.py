@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from keisei.errors import ContractError
 from keisei.games.contract import Array, GameSpec, ObservationSpec
-from keisei.games.faces import GameFace
+from keisei.games.offers import GameFace, RecordFormat
 from keisei.games.randomness import KeyedRandom
-from keisei.games.records import RecordFormat
 
 if TYPE_CHECKING:
     from keisei.games.batched import BatchFactory

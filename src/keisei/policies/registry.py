@@ -15,7 +15,7 @@ from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.players.greedy_player import GreedyPlayer
 from keisei.policies.players.heuristic_player import HeuristicPlayer, need_heuristic
-from keisei.policies.players.lookahead import need_look_ahead, need_turns
+from keisei.policies.players.lookahead import need_look_ahead, need_search, need_turns
 from keisei.policies.players.random_policy import RandomPolicy
 from keisei.policies.players.search_player import SearchPlayer
 from keisei.policies.seating import CHANCE, PolicyConfig, Seating
@@ -47,7 +47,8 @@ def build_policy(
 
 
 def named_player(name: str, spec: GameSpec) -> Policy | None:
-    """Makes one of ``PLAYERS`` for this game; None if the name is not one of them."""
+    """Makes one of ``PLAYERS`` for games of this spec; None if the name is not one of them. Whether a batch offers what
+    the player needs shows when it plays; ``check_player`` tells before."""
     kind, _, depth = name.partition(":")
     if name == "random":
         return RandomPolicy()
@@ -55,7 +56,6 @@ def named_player(name: str, spec: GameSpec) -> Policy | None:
         need_turns(spec, name)
         return GreedyPlayer()
     if name == "heuristic":
-        need_heuristic(spec)
         return HeuristicPlayer()
     if kind != "search":
         return None
@@ -64,14 +64,18 @@ def named_player(name: str, spec: GameSpec) -> Policy | None:
             f"search:DEPTH looks a whole number of plies ahead, 1 … {core.MAX_SEARCH_DEPTH}, such as 'search:2'; "
             f"got {name!r}"
         )
-    need_turns(spec, name, zero_sum=not spec.looks_ahead)
+    need_turns(spec, name)
     return SearchPlayer(int(depth))
 
 
 def check_player(name: str, game: Game) -> Policy | None:
-    """Makes one of ``PLAYERS`` as ``named_player`` does, and tries whether it can look ahead in this game. The game is
-    a new one; it is played."""
+    """Makes one of ``PLAYERS`` as ``named_player`` does, and checks that the game offers what it needs. The game is a
+    new one; it is played."""
     player = named_player(name, game.spec)
+    if isinstance(player, HeuristicPlayer):
+        need_heuristic(game)
+    if isinstance(player, SearchPlayer):
+        need_search(game, name)
     if isinstance(player, GreedyPlayer | SearchPlayer):
         need_look_ahead(game, name)
     return player

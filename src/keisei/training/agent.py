@@ -19,8 +19,8 @@ from keisei.config import parse_settings
 from keisei.errors import ConfigError, RunError, RunExistsError
 from keisei.evaluation.matches import Player, PlayerLike, play_match
 from keisei.evaluation.results import MatchResult
-from keisei.games.boards import PackedBoard
 from keisei.games.contract import GameSpec, IntArray
+from keisei.games.offers import PackedBoard
 from keisei.games.registry import GameSource
 from keisei.policies.trust import trust_run, trust_settings
 from keisei.runs.archive import CheckpointArchive

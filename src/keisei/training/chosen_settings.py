@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from keisei.games.batched import SingleGameBatch
 from keisei.games.contract import Game, GameSpec
+from keisei.games.offers import LooksAhead
 from keisei.games.registry import make_game
 from keisei.policies.registry import players_of
 
@@ -141,7 +142,7 @@ def _tables(in_python: bool, regime: Regime) -> dict[str, Any]:
 def _opponents(game: str, options: Mapping[str, Any]) -> list[str]:
     fresh = make_game(game, **options)
     can, actions = players_of(fresh), fresh.spec.num_actions
-    looks = fresh.spec.looks_ahead
+    looks = isinstance(fresh, LooksAhead)
     chosen = ["random", *(["heuristic"] if "heuristic" in can else [])]
     if "search:DEPTH" in can and (looks or actions <= SEARCHED_ACTIONS):
         return [*chosen, "search:2"]

@@ -14,7 +14,7 @@ from keisei.evaluation.matches import Player, PlayerLike, play_match
 from keisei.evaluation.records import recorded_game, write_record
 from keisei.evaluation.results import MatchResult
 from keisei.games.contract import GameSpec
-from keisei.games.records import RecordedGame
+from keisei.games.offers import RecordedGame
 from keisei.learners.contract import Learner
 from keisei.ranges import MAX_SEED
 from keisei.runs.archive import CheckpointArchive

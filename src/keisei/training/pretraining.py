@@ -11,7 +11,7 @@ import numpy as np
 from keisei.errors import ConfigError, NotationError
 from keisei.experience.demonstrations import Demonstrations, demonstrate
 from keisei.games.contract import GameSpec
-from keisei.games.records import ReadsRecords, RecordedGame
+from keisei.games.offers import ReadsRecords, RecordedGame
 from keisei.learners.contract import Learner
 from keisei.learners.imitation import Imitation, ImitationConfig, Skill
 from keisei.policies.networks import ActorCritic

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keisei.errors import PolicyError
-from keisei.games.boards import PackedBoard
 from keisei.games.contract import Array, BoolArray, FloatArray, Game, GameSpec, IntArray
+from keisei.games.offers import PackedBoard
 from keisei.games.registry import make_game
 from keisei.policies.agents_policy import AgentsPolicy
 from keisei.policies.contract import TrainedPolicy

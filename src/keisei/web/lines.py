@@ -14,7 +14,8 @@ import numpy as np
 from keisei.errors import GameError
 from keisei.games.automatic_faces import AutomaticFace, live_face
 from keisei.games.contract import Array, ByteArray, GameSpec, Step
-from keisei.games.faces import Choice, face_of_rows
+from keisei.games.faces import face_of_rows
+from keisei.games.offers import Choice
 from keisei.games.registry import make_game
 from keisei.policies.contract import Policy
 from keisei.runs.live import Glimpse

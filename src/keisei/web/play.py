@@ -15,7 +15,7 @@ from keisei.config import Settings
 from keisei.errors import ConfigError, GameError
 from keisei.games.automatic_faces import live_face
 from keisei.games.contract import GameSpec
-from keisei.games.records import RecordedGame
+from keisei.games.offers import RecordedGame
 from keisei.games.registry import make_game, registered_games
 from keisei.policies.contract import Situation
 from keisei.web.lines import LONGEST, Line

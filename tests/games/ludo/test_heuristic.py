@@ -15,7 +15,8 @@ from keisei.games.ludo import LudoBoard
 from keisei.games.ludo.game import LudoGame
 from keisei.games.randomness import keyed_word
 from keisei.games.tictactoe import TicTacToe
-from keisei.policies import Situation, build_policy, named_player
+from keisei.policies import Situation, build_policy
+from keisei.policies.registry import check_player
 
 
 def worth(board: LudoBoard, action: int) -> int:
@@ -73,7 +74,7 @@ def test_it_plays_by_name_and_the_same_for_some_rows() -> None:
 def test_games_without_a_heuristic_say_so() -> None:
     game = make_game("tictactoe")
     with pytest.raises(ConfigError, match="tictactoe has no heuristic of its own"):
-        named_player("heuristic", game.spec)
+        check_player("heuristic", game)
     player = build_policy("heuristic", make_game("ludo").spec)
     with pytest.raises(PolicyError, match="tictactoe has no heuristic of its own"):
         player.act(Situation(game, 1, 0))
@@ -81,11 +82,11 @@ def test_games_without_a_heuristic_say_so() -> None:
 
 @pytest.mark.parametrize("players", [2, 4])
 def test_players_that_search_refuse_dice(players: int) -> None:
-    spec = make_game("ludo", players=players).spec
+    game = make_game("ludo", players=players)
     with pytest.raises(
         ConfigError, match=r"search:2 searches games without chance, and ludo has dice.*'heuristic'"
     ):
-        named_player("search:2", spec)
+        check_player("search:2", game)
 
 
 def test_a_single_game_with_chance_is_not_searched_either() -> None:
@@ -93,4 +94,4 @@ def test_a_single_game_with_chance_is_not_searched_either() -> None:
         chance = True
 
     with pytest.raises(ConfigError, match=r"tictactoe has dice or the like; 'random' plays it"):
-        named_player("search:2", make_game(Dicey).spec)
+        check_player("search:2", make_game(Dicey))

@@ -8,7 +8,7 @@ import pytest
 
 from keisei.errors import ConfigError, NotationError
 from keisei.evaluation import play_match, recorded_game, write_record
-from keisei.games.records import ReadsRecords, RecordedGame
+from keisei.games.offers import ReadsRecords, RecordedGame
 from keisei.games.shogi import STARTING_SFEN, Board, read_records, record_of
 from keisei.games.shogi.match_records import ShogiRecords, recorded, usi_line
 

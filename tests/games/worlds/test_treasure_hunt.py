@@ -16,6 +16,7 @@ from slow_field_for_tests import Rules, SlowField
 from keisei import check_game, make_game
 from keisei.errors import ConfigError
 from keisei.games.contract import Step
+from keisei.games.offers import HasHeuristic
 from keisei.games.worlds.colours import agent_colour, hexadecimal
 from keisei.games.worlds.treasure_hunt import TreasureHunt
 
@@ -42,10 +43,11 @@ def test_treasure_hunt_keeps_the_contract(options: dict[str, Any]) -> None:
 
 
 def test_the_spec_tells_what_treasure_hunt_is() -> None:
-    spec = make_game("treasurehunt").spec
+    game = make_game("treasurehunt")
+    spec = game.spec
     assert (spec.name, spec.seats, spec.num_actions, spec.max_plies) == ("treasurehunt", 2, 4, 100)
     assert (spec.simultaneous, spec.zero_sum, spec.chance) == (True, False, True)
-    assert (spec.heuristic, spec.scored_by_rewards) == (True, True)
+    assert (isinstance(game, HasHeuristic), spec.scored_by_rewards) == (True, True)
     assert (spec.observation.shape, spec.packed_bytes) == ((5, 5, 5), 25)
 
 

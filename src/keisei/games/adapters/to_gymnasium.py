@@ -18,8 +18,9 @@ from gymnasium.vector.utils import batch_space
 from keisei.errors import ActionError, ConfigError, IllegalActionError
 from keisei.games.adapters.spaces import SEED_LIMIT, as_numbers, observation_box
 from keisei.games.contract import Array, BoolArray, FinalRows, Game
+from keisei.games.offers import ShowsText
 from keisei.games.options import whole_number
-from keisei.games.pictures import ShowsText, last_picture, picture
+from keisei.games.pictures import last_picture, picture
 from keisei.games.registry import GameSource, make_game
 
 Opponent: TypeAlias = Callable[[Array, BoolArray], Array]

@@ -16,8 +16,9 @@ from pettingzoo import AECEnv, ParallelEnv
 from keisei.errors import ActionError, ConfigError
 from keisei.games.adapters.spaces import SEED_LIMIT, as_numbers, observation_box
 from keisei.games.contract import Array, BoolArray, Game, GameSpec, Step
+from keisei.games.offers import ShowsText
 from keisei.games.options import MAX_GAME, whole_number
-from keisei.games.pictures import ShowsText, last_picture, picture
+from keisei.games.pictures import last_picture, picture
 from keisei.games.registry import GameSource, make_game, takes_option
 
 

@@ -1,4 +1,4 @@
-"""What a spec says, and the optional features that it declares."""
+"""What a spec says, and what a game offers beyond the contract."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from keisei.errors import NotationError
 from keisei.games.check.subject import BATCH, PATIENCE, Subject, View, need, need_array
 from keisei.games.contract import Game, IntArray
-from keisei.games.heuristic import HasHeuristic
-from keisei.games.lookahead import LooksAhead
-from keisei.games.naming import ReadsMoves
+from keisei.games.offers import BATCH_OFFERS, HasHeuristic, LooksAhead, ReadsMoves
 
 
 def check_spec(game: Game) -> None:
@@ -48,7 +46,7 @@ def check_spec(game: Game) -> None:
 
 
 def check_offers(subject: Subject) -> None:
-    """Checks the optional features that a spec declares."""
+    """Checks what a game offers beyond the contract."""
     game = subject.make()
     spec = game.spec
     squares = spec.observation.size // spec.observation.shape[0] if spec.observation.shape else 1
@@ -61,8 +59,8 @@ def check_offers(subject: Subject) -> None:
         spec.record_format is None or spec.record_format.suffix.startswith("."),
         "spec.record_format must have a suffix that begins with a dot",
     )
-    _check_offer(game, LooksAhead, "looks_ahead", spec.looks_ahead)
-    _check_offer(game, HasHeuristic, "heuristic", spec.heuristic)
+    for offer in BATCH_OFFERS:
+        _check_whole(game, offer)
     _check_players(game)
     _check_typed_moves(subject.make())
 
@@ -87,12 +85,13 @@ def _read(game: ReadsMoves, text: str, index: int) -> list[int]:
         return []
 
 
-def _check_offer(game: Game, protocol: type, name: str, declared: bool) -> None:
-    offers = isinstance(game, protocol)
+def _check_whole(game: Game, offer: type) -> None:
+    """An offer of which one method is missing counts as none, and nobody would notice."""
+    methods = [name for name, value in vars(offer).items() if callable(value) and not name.startswith("_")]
+    missing = [name for name in methods if not hasattr(game, name)]
     need(
-        offers == declared,
-        f"spec.{name} is {declared}, but the batch has {'the' if offers else 'not all'} methods of "
-        f"keisei.games.{protocol.__name__}",
+        not missing or len(missing) == len(methods),
+        f"the batch has only a part of keisei.games.offers.{offer.__name__}: it lacks {', '.join(missing)}",
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keisei.games.faces import Choice, place
+from keisei.games.faces import place
 from keisei.games.ludo.board import LudoBoard, split_action
 from keisei.games.ludo.picture import STYLE, board_svg, colour, token_spots
+from keisei.games.offers import Choice
 
 __all__ = ["LudoFace"]
 

@@ -90,13 +90,12 @@ class LudoGame(NativeBatch):
             max_plies=self.options.max_plies,
             endings=core.LUDO_ENDINGS,
             chance=True,
-            heuristic=True,
             action_inputs=_action_inputs(len(scale)),
             face=LudoFace(self.options.players, blocks=self.options.blocks),
         )
 
     def heuristic_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
-        """See ``keisei.games.heuristic``."""
+        """See ``HasHeuristic``."""
         games = self._games if selected is None else np.ascontiguousarray(selected, np.int32)
         actions = np.empty(len(games), np.int32)
         self._core.heuristic_actions(games, np.ascontiguousarray(keys), actions)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from keisei.games.faces import Choice, place
+from keisei.games.faces import place
+from keisei.games.offers import Choice
 from keisei.games.shogi.board import Board
 from keisei.games.shogi.moves import SQUARE_NAMES, SQUARES, Color, Move, Piece, PieceType
 from keisei.games.shogi.picture import CELL, STYLE, board_svg, square_corner, stand_spots

@@ -92,7 +92,7 @@ class ShogiGame(NativeBatch):
         super().__init__(batch, games, _spec(o), o.model_dump())
 
     def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
-        """See ``keisei.games.lookahead``. Repetition, the 27-point rule and the ply limit are ignored."""
+        """See ``LooksAhead``. Repetition, the 27-point rule and the ply limit are ignored."""
         return lookahead.grab(self._packed_rows(selected), keys)
 
     def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
@@ -164,7 +164,6 @@ def _spec(options: ShogiOptions) -> GameSpec:
         max_plies=options.max_plies,
         endings=core.ENDINGS,
         plane_actions=True,
-        looks_ahead=True,
         record_format=ShogiRecords(),
         face=ShogiFace(),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keisei.errors import NotationError
-from keisei.games.records import RecordedGame
+from keisei.games.offers import RecordedGame
 from keisei.games.shogi.board import Board, Outcome, Termination
 from keisei.games.shogi.moves import Color
 from keisei.games.shogi.sfen import STARTING_SFEN

@@ -18,8 +18,8 @@ from keisei.games.contract import (
     IntArray,
     ObservationSpec,
 )
+from keisei.games.offers import Symbol
 from keisei.games.options import MAX_GAME, whole_number
-from keisei.games.pictures import Symbol
 from keisei.games.worlds.agents import Agent
 from keisei.games.worlds.conflicts import resolve
 from keisei.games.worlds.entities import Entity
@@ -107,7 +107,6 @@ class Environment(ArrayBatch):
             max_plies=max_turns * (seats if self.turns == "one-by-one" else 1),
             endings=ENDINGS,
             scored_by_rewards=True,
-            heuristic=hasattr(self, "heuristic_actions"),
             chance=True,
         )
 

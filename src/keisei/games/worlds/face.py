@@ -8,7 +8,8 @@ from html import escape
 import numpy as np
 
 from keisei.games.contract import ByteArray
-from keisei.games.faces import Choice, svg_page
+from keisei.games.faces import svg_page
+from keisei.games.offers import Choice
 from keisei.games.worlds.agents import Agent
 from keisei.games.worlds.colours import agent_colour, hexadecimal, kind_title, legend_of
 from keisei.games.worlds.entities import Colour

@@ -90,7 +90,7 @@ class TreasureHunt(Environment):
         )  # fmt: skip
 
     def heuristic_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
-        """Walks to the nearest treasure in view. See ``keisei.games.heuristic``."""
+        """Walks to the nearest treasure in view. See ``HasHeuristic``."""
         game, seat = self._row_index()
         if selected is not None:
             game, seat = game[selected], seat[selected]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from keisei.games.contract import Array, BoolArray, FloatArray, IntArray
-from keisei.games.lookahead import LooksAhead
+from keisei.games.offers import LooksAhead
 from keisei.games.single import SingleGame
 from keisei.policies.contract import Decision, Situation, no_values
 from keisei.policies.players.lookahead import Branch, by_lot, games_of, legal_actions, look, row_keys

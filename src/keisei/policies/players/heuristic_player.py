@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from keisei.errors import ConfigError, PolicyError
-from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray
-from keisei.games.heuristic import HasHeuristic
+from keisei.games.contract import Array, BoolArray, FloatArray, Game, GameSpec, IntArray
+from keisei.games.offers import HasHeuristic
 from keisei.policies.contract import Decision, Situation, no_values
 from keisei.policies.players.lookahead import row_keys
 
@@ -28,10 +28,10 @@ class HeuristicPlayer:
         return no_values(len(observations))
 
 
-def need_heuristic(spec: GameSpec) -> None:
+def need_heuristic(game: Game) -> None:
     """Refuses games that bring no heuristic along."""
-    if not spec.heuristic:
-        raise ConfigError(_refusal(spec))
+    if not isinstance(game, HasHeuristic):
+        raise ConfigError(_refusal(game.spec))
 
 
 def _refusal(spec: GameSpec) -> str:

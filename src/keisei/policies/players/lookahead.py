@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from keisei.errors import ConfigError, KeiseiError, PolicyError
 from keisei.games.contract import Game, GameSpec, IntArray
-from keisei.games.lookahead import LooksAhead
+from keisei.games.offers import HasHeuristic, LooksAhead
 from keisei.games.randomness import KeyedRandom, Stream, keyed_word, keyed_words
 from keisei.games.single import Outcome, SingleGame
 from keisei.policies.contract import Situation
@@ -27,6 +27,7 @@ __all__ = [
     "legal_actions",
     "look",
     "need_look_ahead",
+    "need_search",
     "need_turns",
     "row_keys",
 ]
@@ -134,16 +135,23 @@ def _shares_state(game: _CanPeek) -> bool:
     return after.acting()[0] != seat or np.asarray(after.observe(seat)).tobytes() != before
 
 
-def need_turns(spec: GameSpec, player: str, zero_sum: bool = False) -> None:
-    """Refuses games that this kind of look-ahead cannot play."""
+def need_turns(spec: GameSpec, player: str) -> None:
+    """Refuses games in which several seats act at once."""
     if spec.simultaneous:
         raise ConfigError(f"{player} plays games in turns; in {spec.name} several seats act at once")
-    if zero_sum and spec.chance:
-        plays = "'heuristic'" if spec.heuristic else "'random'"
+
+
+def need_search(game: Game, player: str) -> None:
+    """Refuses games that nobody can search: the batch does not look ahead, and copies of it tell too little."""
+    spec = game.spec
+    if isinstance(game, LooksAhead):
+        return
+    if spec.chance:
+        plays = "'heuristic'" if isinstance(game, HasHeuristic) else "'random'"
         raise ConfigError(
             f"{player} searches games without chance, and {spec.name} has dice or the like; {plays} plays it"
         )
-    if zero_sum and not (spec.zero_sum and spec.seats == 2):
+    if not (spec.zero_sum and spec.seats == 2):
         raise ConfigError(
             f"{player} plays games of two seats in which one wins what the other loses (zero_sum); {spec.name} is "
             f"none. 'greedy' plays any game in turns"

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray
-from keisei.games.lookahead import LooksAhead
+from keisei.games.offers import LooksAhead
 from keisei.games.options import whole_number
 from keisei.games.single import SingleGame
 from keisei.native import core
 from keisei.policies.contract import Decision, Situation, no_values
-from keisei.policies.players.lookahead import by_lot, games_of, legal_actions, look, need_turns, row_keys
+from keisei.policies.players.lookahead import by_lot, games_of, legal_actions, look, need_search, row_keys
 
 __all__ = ["SearchPlayer", "TreeSearch"]
 
@@ -48,7 +48,7 @@ class SearchPlayer:
         self, situation: Situation, selected: IntArray | None, keys: NDArray[np.uint64]
     ) -> IntArray:
         spec = situation.game.spec
-        need_turns(spec, self.name, zero_sum=True)
+        need_search(situation.game, self.name)
         plies = situation.rows.ply if selected is None else situation.rows.ply[selected]
         depths = [self._depth_at(spec, ply) for ply in plies.tolist()]
         games = games_of(situation, selected, self.name)
