@@ -13,7 +13,7 @@ import signal
 import socket
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -96,7 +96,12 @@ def import_ray() -> Any:
 def _open(ray: Any, address: str, cpus: int) -> _Shared:
     if ray.is_initialized():
         return _Shared(ray.get_runtime_context().gcs_address, ours=False)
-    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
+    quiet = {
+        "include_dashboard": False,
+        "log_to_driver": False,
+        "logging_level": logging.ERROR,
+        "job_config": _job_without_folders(ray),
+    }
     with _signals_kept(), _ray_errors(address):
         if address == LOCAL:
             _provide_token()
@@ -108,6 +113,20 @@ def _open(ray: Any, address: str, cpus: int) -> _Shared:
             with on_loopback() if _is_on_loopback_alone(found) else nullcontext():
                 ray.init(found, **quiet)
     return _Shared(address, printer=_silence(ray, _say_nothing))
+
+
+class _NoFolders(list[str]):
+    """The folders that Ray puts first on the path of its workers: none."""
+
+    def extend(self, folders: Iterable[str]) -> None:
+        """Takes none. Ray would give the current directory, where a folder named like a module, such as a run named
+        ``numpy``, would be imported instead of it. Actors get the path of their driver from its greeting."""
+
+
+def _job_without_folders(ray: Any) -> Any:
+    job = ray.job_config.JobConfig()
+    job._py_driver_sys_path = _NoFolders()
+    return job
 
 
 @contextmanager
