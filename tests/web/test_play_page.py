@@ -41,6 +41,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         make_run(root, name, best=10, **env)
     agents = chosen_settings("stag-hunt") | {"evaluation": {"opponents": []}}
     keisei.train(agents, name="agents", steps=1, root=root, overrides=["parallel.backend=inline"])
+    make_history(root, "experiments/as-they-are-named-by-people/seed0")  # a wide menu
     make_history(root, "newest")
     with serving(root) as dashboard:
         yield dashboard
