@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keisei.errors import ConfigError
-from keisei.experience.agent_memory import AgentMemory, DrawnSamples
+from keisei.experience.agent_memory import AgentMemory, DrawnSamples, MemoryView
 from keisei.experience.agent_slabs import copy_of_agent, empty_slab, shape_of_agent
 from keisei.experience.collected import CollectedSlab
 from keisei.experience.replay_config import ReplaySettings
@@ -42,11 +42,13 @@ def marked(sequence: int) -> CollectedSlab:
     return CollectedSlab(record(sequence), 0, slab)
 
 
-def memory(agent: int = 1, capacity: int = 4 * STEPS * GAMES, **settings: object) -> AgentMemory:
+def memory(
+    agent: int = 1, capacity: int = 4 * STEPS * GAMES, seed: int = 0, **settings: object
+) -> AgentMemory:
     replay = ReplaySettings(capacity=capacity, n_step=1, learning_starts=0, learning_steps=1).model_copy(
         update=settings
     )
-    return AgentMemory(SPEC, SHAPE, replay, 1.0, agent=agent, batch_size=8)
+    return AgentMemory(SPEC, SHAPE, replay, 1.0, agent=agent, batch_size=8, seed=seed)
 
 
 # What an agent has seen
@@ -132,6 +134,29 @@ def test_a_restored_memory_draws_the_same() -> None:
     for key in range(3):
         np.testing.assert_array_equal(own.sample(8, 1, key).packed, other.sample(8, 1, key).packed)
     np.testing.assert_array_equal(own.snapshot(2)[1].packed, other.snapshot(2)[1].packed)
+
+
+def test_a_memory_that_was_not_saved_owes_no_steps_from_before() -> None:
+    """It starts empty, and new decisions are not learned from more often for it."""
+    own, other = (memory(save_replay=False, learning_steps=2) for _ in range(2))
+    own.take([marked(0)])
+    assert own.due() == 2
+    other.restore(own.state())
+    assert other.due() == 0
+    other.take([marked(1)])
+    assert other.due() == 2
+
+
+def test_nothing_is_due_once_all_decisions_are_overwritten() -> None:
+    """As when an agent has left the game for so long."""
+    own = memory(learning_steps=2)
+    own.take([marked(0)])
+    assert own.due() == 2
+    for sequence in range(1, 5):
+        idle = marked(sequence)
+        idle.slab.acting[:] = False
+        own.take([idle])
+    assert len(own) == own.due() == own.view().steps() == 0
 
 
 def test_an_empty_memory_has_nothing_to_draw() -> None:
@@ -247,13 +272,13 @@ def test_an_error_that_no_write_explains_is_raised() -> None:
         own.sample(-1, 0, 0)
 
 
-def test_samples_drawn_ahead_are_those_of_the_next_keys_at_the_progress_of_the_run() -> None:
-    own = memory(prioritised=True, beta=0.0, final_beta=1.0)
+def test_samples_drawn_ahead_are_those_of_the_seed_and_the_next_keys_at_the_progress_of_the_run() -> None:
+    own = memory(seed=3, prioritised=True, beta=0.0, final_beta=1.0)
     own.take([marked(0)])
     own.update_priorities(own.sample(8, 0, 0), np.arange(8, dtype=np.float32))
     drawn = [*own.snapshot(2, 0.3), *own.snapshot(1, 0.9)]
     for key, (sample, progress) in enumerate(zip(drawn, (0.3, 0.3, 0.9), strict=True)):
-        expected = own.sample(8, 0, key, progress)
+        expected = own.sample(8, 3, key, progress)
         np.testing.assert_array_equal(sample.packed, expected.packed)
         np.testing.assert_array_equal(sample.weights, expected.weights)
         assert len(np.unique(sample.weights)) > 1
@@ -268,6 +293,15 @@ def test_a_sample_drawn_ahead_is_handed_out_until_it_is_learned_from() -> None:
     drawn.update_priorities(first, np.ones(8, np.float32))
     assert drawn.sample(8, 0, 0) is not first
     assert drawn.steps() == 2
+
+
+def test_a_view_draws_ahead_at_the_progress_that_it_is_given() -> None:
+    own = memory(prioritised=True, beta=0.0, final_beta=1.0)
+    own.take([marked(0)])
+    own.update_priorities(own.sample(8, 0, 0), np.arange(8, dtype=np.float32))
+    (sample,) = MemoryView(own, 1).drawn(0.3)._samples
+    np.testing.assert_array_equal(sample.weights, own.sample(8, 0, 0, 0.3).weights)
+    assert not np.array_equal(sample.weights, own.sample(8, 0, 0, 1.0).weights)
 
 
 def test_samples_drawn_ahead_stay_as_they_were() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import keisei
 from keisei.errors import GameError, UnknownGameError
-from keisei.games import importing
+from keisei.machine import safe_path
 
 GAME = """
 from keisei.games.tictactoe import TicTacToe
@@ -26,6 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A current directory that is not on the path yet."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    keisei.make_game("tictactoe")  # numpy cannot be imported twice
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
@@ -51,8 +52,7 @@ def test_a_module_finds_its_neighbours_later(here: Path) -> None:
 
 def test_python_can_be_told_not_to_look_there(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``python -P`` and PYTHONSAFEPATH keep the current directory out."""
-    safe = SimpleNamespace(flags=SimpleNamespace(safe_path=True), path=sys.path)
-    monkeypatch.setattr(importing, "sys", safe)
+    monkeypatch.setattr(safe_path, "sys", SimpleNamespace(flags=SimpleNamespace(safe_path=True)))
     (here / "game_out_of_reach.py").write_text(GAME)
     with pytest.raises(UnknownGameError, match="no module 'game_out_of_reach'"):
         keisei.make_game("game_out_of_reach:Mine")

@@ -125,6 +125,29 @@ def test_installed_packages_bring_games(monkeypatch: pytest.MonkeyPatch) -> None
     assert keisei.registered_games()["noughts-and-crosses"] == "keisei.games.tictactoe:TicTacToe"
 
 
+def test_what_an_installed_package_brings_must_make_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("shell", "os:system", "keisei.games")
+    monkeypatch.setattr(metadata, "entry_points", lambda group: EntryPoints([point]).select(group=group))
+    with pytest.raises(ConfigError, match=r"'os:system' is .*, which makes no games"):
+        keisei.make_game("shell")
+
+
+def test_the_current_directory_is_no_place_of_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is named like the folder of a package brings no game, wherever Python looks for modules."""
+    about = tmp_path / "lure-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lure\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[keisei.games]\nlure = lure_game:Game\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "lure" in keisei.registered_games()
+    monkeypatch.chdir(tmp_path)
+    assert "lure" not in keisei.registered_games()
+    with pytest.raises(UnknownGameError, match="no game is named 'lure'"):
+        keisei.make_game("lure")
+
+
 def test_a_class_is_named_by_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     game = keisei.make_game("own_game:PrizeDuel", batch=2, rounds=3)

@@ -69,3 +69,14 @@ def test_the_entropy_weight_goes_in_a_straight_line() -> None:
 def test_settings_out_of_range_are_refused(name: str, value: object) -> None:
     with pytest.raises(ValueError, match=name):
         PPOConfig(**{name: value})
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_runs_that_once_learned_from_mirror_images_are_read(
+    mirrored: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The setting is gone. Who had switched it on is told so."""
+    config = PPOConfig.model_validate({"mirror": mirrored, "epochs": 2})
+    assert config == PPOConfig(epochs=2)
+    assert "mirror" not in config.model_dump()
+    assert ("mirror: True is a setting of an earlier version" in caplog.text) is mirrored

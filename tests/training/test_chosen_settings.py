@@ -10,6 +10,7 @@ import pytest
 import keisei
 from keisei.config import parse_settings
 from keisei.games.registry import make_game, registered_games
+from keisei.runs.database import RunDatabase
 from keisei.training.chosen_settings import chosen_in_words, chosen_settings, game_length
 from keisei.training.settings import TrainConfig
 
@@ -50,6 +51,16 @@ def test_the_rules(game: str, network: str, regime: str, opening: int | None, op
     assert settings["parallel"].get("seating", {}).get("opening_plies") == opening
     assert settings["evaluation"]["opponents"] == opponents
     assert (settings["run"]["minutes"], settings["run"]["steps"]) == (5.0, None)
+
+
+def test_a_run_of_minutes_has_a_curve(tmp_path: Path) -> None:
+    small = ["parallel.backend=inline", "parallel.games=4", "parallel.horizon=8", "learner.minibatch_size=64"]
+    result = keisei.train(
+        chosen_settings("tictactoe"), steps=1280, root=tmp_path, overrides=[*small, "evaluation.games=2"]
+    )
+    with RunDatabase(result.run.database, read_only=True) as database:
+        steps = {row.step for row in database.evaluations()}
+    assert steps == {128, 384, 640, 1024, 1280}
 
 
 def test_options_belong_to_the_game() -> None:

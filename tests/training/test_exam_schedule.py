@@ -37,5 +37,15 @@ def test_a_resumed_run_goes_on_where_it_was() -> None:
     assert exams(every=10**6, length=1000, step=10, begun_at=250) == [500, 750]
 
 
+def test_a_run_that_becomes_faster_is_not_evaluated_twice_at_one_share() -> None:
+    schedule, seconds, found = ExamSchedule(10**6), 0.0, []
+    for transitions in range(10, 1000, 10):
+        seconds += 2.0 if seconds < 50 else 0.5  # of 100
+        if schedule.is_due(Counters(transitions=transitions), seconds / 100):
+            schedule.evaluated_at = transitions
+            found.append(seconds)
+    assert found == [10.0, 26.0, 50.0, 75.0]
+
+
 def test_only_the_end_is_evaluated_if_that_is_asked_for() -> None:
     assert exams(every=0, length=1000, step=10) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,26 @@ def test_a_file_that_holds_no_settings_is_refused(tmp_path: Path, content: bytes
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=message):
         find_source(str(path), tmp_path)
+
+
+def test_a_file_that_is_too_large_for_settings_is_not_read(tmp_path: Path) -> None:
+    """A file with a hole takes no room on a disk, and all memory when it is read."""
+    path = tmp_path / "mine.yaml"
+    path.touch()
+    os.truncate(path, 20 << 30)
+    with pytest.raises(
+        ConfigError, match=r"mine\.yaml cannot be read as settings: .* has 21,474,836,480 bytes"
+    ):
+        find_source(str(path), tmp_path)
+
+
+def test_a_file_of_ones_own_may_be_a_link_and_that_of_a_run_may_not(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, "run", tiny())
+    (tmp_path / "mine.yaml").symlink_to(run.path / "config.yaml")
+    assert find_source(str(tmp_path / "mine.yaml"), tmp_path).config() == tiny()
+    (run.path / "config.1.yaml").symlink_to("config.yaml")
+    with pytest.raises(ConfigError, match=r"config\.1\.yaml is a link"):
+        find_source(str(run.path / "config.1.yaml"), tmp_path)
 
 
 def test_an_empty_file_means_all_defaults(tmp_path: Path) -> None:

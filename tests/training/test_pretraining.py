@@ -132,6 +132,14 @@ def test_a_result_of_the_record_counts_where_the_rules_have_not_ended_the_game(m
     assert found.returns.tolist() == pytest.approx(own_returns(options, actions, (1.0, -1.0)), abs=1e-5)
 
 
+@pytest.mark.parametrize("recorded", [(1.0, -1.0), (0.0, 0.0), ()])
+def test_where_the_rules_have_ended_the_game_their_rewards_are_all(recorded: tuple[float, ...]) -> None:
+    """Whatever the record says: its result is not paid on top of them."""
+    game = RecordedGame({}, (0, 3, 1, 4, 2), ("", ""), recorded, "three in a row")
+    returns = demonstrate("tictactoe", {}, [game], discount=0.5).returns
+    assert returns.tolist() == [0.0625, -0.125, 0.25, -0.5, 1.0]
+
+
 def test_a_game_without_a_result_teaches_only_moves() -> None:
     game = RecordedGame({}, (4, 0), ("", ""), (), "interrupted")
     assert np.isnan(demonstrate("tictactoe", {}, [game]).returns).all()

@@ -1,4 +1,4 @@
-"""Runs of strangers run no code: five ways to smuggle it in, through every door by which a run is read."""
+"""Runs of strangers run no code: six ways to smuggle it in, through every door by which a run is read."""
 
 from __future__ import annotations
 
@@ -80,6 +80,12 @@ def by_game(run: RunDirectory) -> None:
     changed(run, "env", game="evil:Game")
 
 
+def by_file(run: RunDirectory) -> None:
+    """The run brings the file along, and names it by its path."""
+    (run.path / "inner.py").write_text(EVIL.replace(").with_name(", ").parent.with_name("))
+    changed(run, "env", game=f"{run.path}/inner.py:Game")
+
+
 def by_hub(run: RunDirectory) -> None:
     here = str(run.path.parent)
     changed(
@@ -113,7 +119,7 @@ def by_member(run: RunDirectory) -> None:
     )
 
 
-ROUTES = [by_game, by_hub, by_network, by_replay, by_member]
+ROUTES = [by_game, by_file, by_hub, by_network, by_replay, by_member]
 
 
 @pytest.fixture
@@ -193,6 +199,7 @@ DOORS = {
     "train": asked("train", "victim", "--root", ".", "--quiet"),
     "train anew": asked("train", "victim", "--root", ".", "--restart", "--steps", "64", "--quiet"),
     "train by its file": asked("train", f"victim/{CONFIG}", "--root", ".", "--name", "b", "--steps", "64"),
+    "weights": asked("train", "tictactoe-ppo", "--root", ".", "--from", "victim", "--steps", "64"),
     "profile": asked("profile", "victim", "--root", ".", "--steps", "64"),
     "record": asked("record", "victim", "--root", ".", "--out", "a.gif"),
     "load": loaded,
@@ -211,12 +218,44 @@ def test_code_of_strangers_does_not_run(
     told = DOORS[door](victim)
     assert not ran(folder)
     assert str(folder) not in sys.path
-    if route in (by_game, by_hub, by_network) and door not in NEVER_ASKS:
+    if route in (by_game, by_file, by_hub, by_network) and door not in NEVER_ASKS:
         assert "nobody has said here that they trust this run" in told
         assert (
             f"--trust {victim.path.name}" in told or "--trust ./victim" in told or f"--trust {folder}" in told
         )
-        assert ("torch.hub:load" if route is by_hub else "evil:") in told
+        assert {by_hub: "torch.hub:load", by_file: "inner.py:Game"}.get(route, "evil:") in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sweep", f"victim/{CONFIG}", "--set", "learner.epochs=1,2"),
+        ("train", f"victim/{CONFIG}", "--seeds", "0,1"),
+        ("verify", "--training", "--config", "victim"),
+    ],
+)
+def test_commands_that_start_others_ask_too(
+    folder: Path, victim: RunDirectory, words: tuple[str, ...]
+) -> None:
+    by_file(victim)
+    assert "nobody has said here that they trust this run" in asked(*words, "--root", ".")(victim)
+    assert "there is no such run" in asked(*words, "--root", ".", "--trust", "nobody")(victim)
+    assert not ran(folder)
+
+
+def test_the_settings_in_a_checkpoint_are_a_strangers_too(folder: Path) -> None:
+    """A branch begins with them."""
+    run = train(folder).run
+    (newest,) = CheckpointArchive(run.checkpoints, keep=1).paths()[-1:]
+    saved = load_checkpoint(newest)
+    settings: Any = saved.documents["settings"]
+    settings["env"]["game"] = "evil:Game"
+    shutil.rmtree(newest)
+    save_checkpoint(run.checkpoints, saved)
+    trust._THIS_PROCESS.clear()
+    branch = ("train", f"{run.name}@latest", "--name", "branch")
+    assert "wants to run the code 'evil:Game'" in asked(*branch, "--root", str(run.root))(run)
+    assert not ran(folder)
 
 
 def test_a_member_of_a_stranger_is_refused(folder: Path, victim: RunDirectory) -> None:

@@ -20,7 +20,7 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("KEISEI_NEEDS_BROWSER"):
             pytest.fail(message)
         pytest.skip(message)
-    expect.set_options(timeout=30_000)  # machines differ in speed
+    expect.set_options(timeout=90_000)  # machines differ in speed; a thinker may take a minute to start
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield launched
@@ -58,7 +58,7 @@ class Watched:
 def watched(browser: Browser) -> Iterator[Watched]:
     """Fails a test whose pages write errors to the console, breaches of the content security policy included."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(90_000)
     found = Watched(context)
     yield found
     context.close()

@@ -13,6 +13,9 @@ from playwright.sync_api import Locator, Page, Route, expect
 from runs_for_tests import make_run
 from web_for_tests import Served, make_history, serving
 
+import keisei
+from keisei.training.chosen_settings import chosen_settings
+
 pytestmark = pytest.mark.browser
 
 OWN = Path(__file__).with_name("own_games_for_tests.py")
@@ -36,6 +39,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     root = tmp_path_factory.mktemp("runs")
     for name, env in GAMES.items():
         make_run(root, name, best=10, **env)
+    agents = chosen_settings("stag-hunt") | {"evaluation": {"opponents": []}}
+    keisei.train(agents, name="agents", steps=1, root=root, overrides=["parallel.backend=inline"])
+    make_history(root, "experiments/as-they-are-named-by-people/seed0")  # a wide menu
     make_history(root, "newest")
     with serving(root) as dashboard:
         yield dashboard
@@ -194,6 +200,15 @@ def test_one_agent_of_a_world_is_steered_by_keys_and_by_buttons(served: Served, 
     expect(status(page)).to_contain_text("Turn 1 – your move")
     page.keyboard.press("ArrowUp")
     expect(moves(page)).to_have_text([re.compile(r"^1\. \w+ / \w+ / up$")])
+
+
+def test_each_agent_judges_what_its_own_seat_sees(served: Served, page: Page) -> None:
+    page.goto(f"{served.address}/play?run=agents")
+    for agent in (1, 2):
+        expect(status(page)).to_contain_text("Turn 1 – your move")
+        expect(page.locator("#value")).to_contain_text(f"Expected return of Agent {agent} from here on")
+        page.locator("#side").select_option("1")
+        page.get_by_role("button", name="New game").click()
 
 
 @pytest.mark.parametrize("run", ["world", "alone", "dilemma", "newest"])

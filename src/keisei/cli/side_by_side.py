@@ -21,6 +21,7 @@ from types import FrameType
 from typing import IO
 
 from keisei.machine.cores import usable_cores
+from keisei.machine.safe_path import safe_flags
 from keisei.runs.directory import RunDirectory
 from keisei.runs.live import read_live
 
@@ -142,6 +143,7 @@ class SideBySide:
         placed = () if affinity else _placement(len(cores))
         command = [
             sys.executable,
+            *safe_flags(),
             "-c",
             _CHILD,
             affinity,

@@ -75,6 +75,7 @@ def verify(
         str | None,
         typer.Option(help="With --training: a preset, a settings file or a run, in place of a small run."),
     ] = None,
+    root: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Check that all backends and all numbers of workers collect the same experience. Exit code 1 if it differs.
@@ -90,7 +91,7 @@ def verify(
             _refuse(
                 ctx, ("game", "tables", "games", "seed", "league"), "with --config, whose settings are taken"
             )
-        settings = _training_config(config, game, tables or 3, games, seed, league, address)
+        settings = _training_config(config, root, game, tables or 3, games, seed, league, address)
         same = _verify_training(settings, places, counts, rounds or 4, 4 if kills is None else kills, as_json)
     else:
         _refuse(ctx, ("config",), "without --training")
@@ -152,15 +153,20 @@ def _verify_collection(settings: VerifySettings, as_json: bool) -> bool:
 
 
 def _training_config(
-    target: str | None, game: str, tables: int, games: int, seed: int, league: bool, address: str
+    target: str | None,
+    root: Path,
+    game: str,
+    tables: int,
+    games: int,
+    seed: int,
+    league: bool,
+    address: str,
 ) -> TrainConfig:
     from keisei.proving.same_weights import small_config
     from keisei.training.presets import find_source
 
-    if target is None:
-        config = small_config(game, tables, games, seed, league)
-    else:
-        config = find_source(target, Path("runs")).config()
+    small = small_config(game, tables, games, seed, league)
+    config = small if target is None else find_source(target, root).config()
     return config.model_copy(update={"parallel": config.parallel.model_copy(update={"address": address})})
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from keisei.errors import KeiseiError, in_one_line
 from keisei.games.options import did_you_mean
 from keisei.games.own_files import OWN_FILES, file_of, file_of_module, import_file, is_imported
+from keisei.machine.safe_path import looks_here
 
 
 def import_object(path: str, *, missing: type[KeiseiError], broken: type[KeiseiError]) -> Any:
@@ -119,6 +120,6 @@ def _search_current_directory(package: str) -> None:
 def _current_directory() -> str:
     """Gives the current directory; empty if it is gone, or if Python was told not to look there."""
     try:
-        return "" if sys.flags.safe_path or "" in sys.path else os.getcwd()
+        return os.getcwd() if looks_here() and "" not in sys.path else ""
     except OSError:
         return ""

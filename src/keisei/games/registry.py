@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -220,7 +221,7 @@ def _by_name(name: str) -> GameSource:
         )
     point = _installed().get(_key(name))
     if point is not None:
-        return cast(GameSource, point.load())
+        return _declared(point.value, point.load())
     known = registered_games()
     near = did_you_mean(name.lower(), known)
     raise UnknownGameError(
@@ -230,9 +231,18 @@ def _by_name(name: str) -> GameSource:
 
 
 def _installed() -> dict[str, EntryPoint]:
+    """Gives the games of packages. What lies in the current directory is not installed, and may be a folder of runs."""
     from importlib.metadata import entry_points  # a tenth of the time in which a small command starts
 
-    return {_key(point.name): point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    points = entry_points(group=ENTRY_POINT_GROUP)
+    return {_key(point.name): point for point in points if not _lies_here(point)}
+
+
+def _lies_here(point: EntryPoint) -> bool:
+    try:
+        return point.dist is not None and os.path.samefile(str(point.dist.locate_file("")), os.getcwd())
+    except OSError:  # one of them is gone, or is no folder
+        return False
 
 
 def _origin(point: EntryPoint) -> str:

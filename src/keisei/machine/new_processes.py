@@ -1,4 +1,5 @@
-"""New processes: they start fast, do not run the program again, and end with their parent."""
+"""New processes: they start fast, run neither the program again nor what lies in the current directory, and end with
+their parent."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
+
+from keisei.machine.safe_path import safe_path
 
 __all__ = ["deaf_to_terminal", "end_with_parent", "main_left_out", "own_fork_server"]
 
@@ -56,15 +59,17 @@ def main_left_out() -> Iterator[None]:
 def deaf_to_terminal() -> Iterator[None]:
     """Starts a process that SIGHUP and Ctrl-C do not reach, from its first moment on, and so its fork server. A
     terminal sends both to all processes that were started there, and the parent alone decides how they end: a trainer
-    needs its workers to finish and save. A signal that arrives here meanwhile is handled afterwards."""
-    resource_tracker.ensure_running()  # its start would unblock Ctrl-C
-    before = signal.pthread_sigmask(
-        signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGINT}
-    )  # new processes take it over
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    needs its workers to finish and save. A signal that arrives here meanwhile is handled afterwards. Nor does the
+    process import what lies in the current directory."""
+    with safe_path():
+        resource_tracker.ensure_running()  # its start would unblock Ctrl-C
+        before = signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGINT}
+        )  # new processes take it over
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_with_parent(by: signal.Signals = signal.SIGKILL) -> None:

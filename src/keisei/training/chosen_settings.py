@@ -7,7 +7,8 @@ seats               simultaneous seats that are paid each by itself: an independ
 random openings     up to four fifths of a random game, at most 20 plies, if there is somebody to play against
 opponents           random, heuristic if the game brings one along, and search:2 where a search takes little time,
                     else greedy where one can look ahead
-a game in Python    smaller updates, since it gives fewer decisions in a second
+evaluations         after a tenth, a quarter, half and three quarters of a run of minutes, so that it has a curve
+a game in Python    smaller updates and shorter matches, since it gives fewer decisions in a second
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ __all__ = ["Regime", "chosen_in_words", "chosen_settings", "game_length"]
 Regime: TypeAlias = Literal["ppo", "dqn", "independent"]
 
 MINUTES = 5.0
+EXAMS_APART = 10_000_000
+"""Transitions between two evaluations of a long run. A run of minutes has fewer, so it is evaluated at shares of it."""
 MOST_OPENING_PLIES = 20
 SEARCHED_ACTIONS = 10
 """The most actions of a game in Python in which a match against search:2 does not outlast the training."""
@@ -50,7 +53,11 @@ def chosen_settings(
         "learner": {"regime": regime, **_learner(regime, in_python)},
         "parallel": _tables(in_python, regime),
         "run": {"steps": None, "minutes": MINUTES},
-        "evaluation": {"every": 0, "games": 100, "opponents": _opponents(game, options)},
+        "evaluation": {
+            "every": EXAMS_APART,
+            "games": 40 if in_python else 100,
+            "opponents": _opponents(game, options),
+        },
     }
     if regime != "independent" and spec.seats > 1:
         opening = min(MOST_OPENING_PLIES, int(game_length(probe) * _SHARE_OF_A_GAME))

@@ -23,16 +23,20 @@ class ExamSchedule:
     every: int
     evaluated_at: int = 0
     """Transitions at the last evaluation."""
+    _seen: float = 0.0
+    """The share of the run at which it was last asked for. Evaluations take time, so it is no line of transitions."""
 
     def is_due(self, counters: Counters, progress: float) -> bool:
         """``progress`` is the share of the run that is done."""
+        before, self._seen = self._seen, progress
         since = counters.transitions - self.evaluated_at
         if not self.every or since <= 0:
             return False
-        return since >= self.every or self._has_passed_a_share(counters.transitions, progress)
+        return since >= self.every or self._has_passed_a_share(counters.transitions, before, progress)
 
-    def _has_passed_a_share(self, transitions: int, progress: float) -> bool:
+    def _has_passed_a_share(self, transitions: int, before: float, progress: float) -> bool:
         if not 0 < progress < 1 or transitions / progress > ENOUGH * self.every - ROUNDING:
             return False
-        last = progress * self.evaluated_at / transitions  # as if the run had always been this fast
+        # A resumed run was asked last before its stop: it is as if it had always been this fast.
+        last = before or progress * self.evaluated_at / transitions
         return any(last + ROUNDING < share <= progress for share in SHARES)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from keisei.errors import ConfigError
 from keisei.runs.directory import CONFIG, RunDirectory, is_config, list_runs, run_at, run_name
-from keisei.runs.foreign_documents import settings_of
+from keisei.runs.foreign_documents import LARGEST_SETTINGS, settings_of
+from keisei.runs.foreign_files import read_foreign
 
 if TYPE_CHECKING:  # the names of presets need none of the settings
     from keisei.training.settings import TrainConfig
@@ -178,11 +179,12 @@ def run_source(run: RunDirectory) -> Source:
 
 
 def _from_file(path: Path) -> Source:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as settings: {error}") from error
     within = RunDirectory(path.parent) if is_config(path) else None
+    place = path if within is not None else path.resolve()  # a file of one's own may be a link
+    try:
+        text = read_foreign(place.parent, place.name, LARGEST_SETTINGS).decode()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read as settings: {error}") from error
     return Source(path.stem, _table(text, str(path)), str(path), within=within)
 
 

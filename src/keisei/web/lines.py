@@ -214,6 +214,8 @@ def _checked(actions: Sequence[int], most: int) -> list[int]:
 def judge(line: Line, packed: bytes, seat: int, policy: Policy) -> Judgement:
     """Asks a policy for the value of what a seat sees, and for its favourite moves. Players without a network have
     neither."""
+    of_seat = getattr(policy, "of_seat", None)  # of independent agents, the one that sits there
+    policy = policy if of_seat is None else of_seat(seat)
     log_probabilities = getattr(policy, "log_probabilities", None)
     if log_probabilities is None:
         return Judgement(None)
