@@ -85,6 +85,17 @@ def test_a_world_marks_the_seat_that_looks_and_explains_its_letters() -> None:
     assert game.text().splitlines()[row][column] == "A"  # type: ignore[attr-defined]
 
 
+def test_agents_of_a_world_have_colours_of_their_own() -> None:
+    game = make_game("stag-hunt", seed=2, agents=3)
+    face = live_face(game)
+    assert isinstance(face, AutomaticFace)
+    named = {one["name"]: one["colour"] for one in face.legend(0)}
+    colours = [named[seat] for seat in face.seats]
+    assert len(set(colours)) == 3
+    drawn = svg_of(face, game, 0)
+    assert all(drawn.count(f'fill="{colour}"') == 1 for colour in colours)
+
+
 def _marks(svg: str) -> list[ElementTree.Element]:
     return [one for one in ElementTree.fromstring(svg).iter() if one.get("class") == "mark"]
 

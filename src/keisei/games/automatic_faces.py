@@ -103,14 +103,16 @@ class AutomaticFace(PlainFace):
         if self._world is None:
             return []
         letters = [
-            {"letter": letter, "name": symbol.name, "colour": _css(symbol)}
+            {"letter": letter, "name": symbol.name, "colour": _css(symbol.colour)}
             for letter, symbol in self._symbols.items()
             if letter not in _FREE
         ]
-        return [
-            *letters,
-            {"letter": "", "name": self.seats[min(view, len(self.seats) - 1)], "colour": _MARKED},
+        seats = [
+            {"letter": "", "name": name, "colour": _css(self._world.seat_colour(seat))}
+            for seat, name in enumerate(self.seats)
         ]
+        marked = self.seats[min(view, len(self.seats) - 1)]
+        return [*letters, *seats, {"letter": "", "name": f"{marked} is marked", "colour": _MARKED}]
 
     def svg(self, packed: bytes, seat: int, *, view: int = 0, last: Choice | None = None) -> str:
         """Draws the board of the text, or what a seat sees. It is empty if the caption says all."""
@@ -151,11 +153,12 @@ class AutomaticFace(PlainFace):
     def _drawn(self, board: TextBoard, view: int) -> str:
         are_squares = not self._is_over and self._are_squares(board)
         columns, size = len(board.rows[0]), self._CELL
+        own = {} if self._world is None or self._is_over else self._world.own_colours()
         parts = [
             part
             for row, symbols in enumerate(board.rows)
             for column, symbol in enumerate(symbols)
-            for part in self._cell(symbol, row, column)
+            for part in self._cell(symbol, row, column, own.get((row, column)))
         ]
         if self._world is not None and not self._is_over:
             row, column = self._world.standing(view)
@@ -167,14 +170,14 @@ class AutomaticFace(PlainFace):
             parts, columns * size, len(board.rows) * size, "plain", f"{self._game.spec.name} board"
         )
 
-    def _cell(self, symbol: str, row: int, column: int) -> Iterator[str]:
+    def _cell(self, symbol: str, row: int, column: int, own: tuple[int, int, int] | None) -> Iterator[str]:
         size, x, y = self._CELL, column * self._CELL, row * self._CELL
         style = "wall" if symbol == "#" else "cell"
         yield f'<rect class="{style}" x="{x}" y="{y}" width="{size}" height="{size}"/>'
         if symbol in _FREE or symbol == "#":
             return
         known = self._symbols.get(symbol)
-        fill = f'class="n{ord(symbol) % 6}"' if known is None else f'fill="{_css(known)}"'
+        fill = f'class="n{ord(symbol) % 6}"' if known is None else f'fill="{_css(own or known.colour)}"'
         yield f'<rect {fill} x="{x + 4}" y="{y + 4}" width="{size - 8}" height="{size - 8}" rx="9"/>'
         yield f'<text class="mark" x="{x + size / 2:g}" y="{y + size / 2 + 7:g}">{escape(symbol)}</text>'
 
@@ -187,8 +190,8 @@ class AutomaticFace(PlainFace):
                 yield place(f"s{row * columns + column}", label, box, (column, row))
 
 
-def _css(symbol: Symbol) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*symbol.colour)
+def _css(colour: tuple[int, int, int]) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*colour)
 
 
 def live_face(game: Game) -> GameFace:

@@ -21,10 +21,11 @@ from keisei.games.contract import (
 from keisei.games.offers import Symbol
 from keisei.games.options import MAX_GAME, whole_number
 from keisei.games.worlds.agents import Agent
+from keisei.games.worlds.colours import agent_colour
 from keisei.games.worlds.conflicts import resolve
-from keisei.games.worlds.entities import Entity
+from keisei.games.worlds.entities import Colour, Entity
 from keisei.games.worlds.face import WorldFace
-from keisei.games.worlds.picture import world_colours, world_svg, world_text
+from keisei.games.worlds.picture import own_colours, world_colours, world_svg, world_text
 from keisei.games.worlds.world import MOST_CELLS, Places, World
 
 __all__ = ["TURN_RULES", "Environment", "TurnRule", "walled"]
@@ -242,6 +243,12 @@ class Environment(ArrayBatch):
     def standing(self, seat: int, game: int = 0) -> tuple[int, int]:
         _, row, column = self.world.coordinates(self.world.agents[game, seat])
         return int(row), int(column)
+
+    def seat_colour(self, seat: int) -> Colour:
+        return agent_colour(seat)
+
+    def own_colours(self, game: int = 0) -> dict[tuple[int, int], Colour]:
+        return own_colours(self.world, game)
 
     def colours(self, game: int = 0) -> ByteArray:
         """[height, width, 3]: a picture of a world with one pixel for each cell."""

@@ -13,7 +13,7 @@ from keisei.games.worlds.colours import agent_colour, hexadecimal, plain_looks
 from keisei.games.worlds.entities import Colour, Entity
 from keisei.games.worlds.world import EMPTY, World, topmost
 
-__all__ = ["Shot", "shot_of", "world_colours", "world_svg", "world_text"]
+__all__ = ["Shot", "own_colours", "shot_of", "world_colours", "world_svg", "world_text"]
 
 _CELL, _MARGIN = 20, 10
 _STYLE = """<style>
@@ -62,6 +62,14 @@ def _agent_cells(world: World, game: int) -> list[tuple[int, int]]:
     return list(zip((rows - world.margin).tolist(), (columns - world.margin).tolist(), strict=True))
 
 
+def own_colours(world: World, game: int = 0) -> dict[tuple[int, int], Colour]:
+    """Gives the cells of agents that look alike, each with the colour of its agent."""
+    looks, on_top = plain_looks(world.kinds), topmost(world.cells[game])
+    plain = {number for number, kind in enumerate(world.kinds) if kind.is_agent and kind.colour in looks}
+    cells = enumerate(_agent_cells(world, game))
+    return {cell: agent_colour(seat) for seat, cell in cells if int(on_top[cell]) in plain}
+
+
 def world_svg(world: World, game: int = 0) -> str:
     """Draws a world as SVG. Everything but walls and ground has its letter."""
     width, height = (_CELL * cells + 2 * _MARGIN for cells in (world.width, world.height))
@@ -79,15 +87,13 @@ def world_svg(world: World, game: int = 0) -> str:
 
 def _cells(world: World, game: int) -> Iterator[str]:
     """Draws the ground as one rectangle, and everything on it cell by cell. Each agent has a colour of its own."""
-    seats = {cell: seat for seat, cell in enumerate(_agent_cells(world, game))}
-    looks = plain_looks(world.kinds)
+    own = own_colours(world, game)
     yield _rectangle(world.kinds[EMPTY], 0, 0, world.height, world.width)
     for (row, column), number in np.ndenumerate(topmost(world.cells[game])):
         kind = world.kinds[number]
         if number == EMPTY:
             continue
-        is_plain = kind.is_agent and kind.colour in looks and (row, column) in seats
-        yield _rectangle(kind, row, column, colour=agent_colour(seats[row, column]) if is_plain else None)
+        yield _rectangle(kind, row, column, colour=own.get((row, column)))
         if _is_named(kind):
             x, y = _MARGIN + _CELL * (column + 0.5), _MARGIN + _CELL * (row + 0.7)
             yield f'<text class="letter" x="{x:g}" y="{y:g}">{escape(kind.letter)}</text>'
