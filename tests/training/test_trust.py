@@ -194,7 +194,7 @@ DOORS = {
     "train anew": asked("train", "victim", "--root", ".", "--restart", "--steps", "64", "--quiet"),
     "train by its file": asked("train", f"victim/{CONFIG}", "--root", ".", "--name", "b", "--steps", "64"),
     "profile": asked("profile", "victim", "--root", ".", "--steps", "64"),
-    "record": asked("record", "victim", "--root", ".", "--out", "a.gif"),
+    "picture": asked("picture", "victim", "--root", ".", "--out", "a.gif"),
     "load": loaded,
     "dashboard": served,
 }
