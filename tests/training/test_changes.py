@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from logs_for_tests import read_log
 from training_for_tests import TINY, After, Recorder, raising, tiny, train
 
 import keisei
@@ -21,7 +22,6 @@ from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import load_checkpoint, save_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
-from keisei.runs.log import read_log
 from keisei.training.callbacks import StopTraining
 from keisei.training.changes import differences, rule_of
 from keisei.training.players import load_player

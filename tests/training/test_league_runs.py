@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from logs_for_tests import read_log
 from training_for_tests import UPDATES, After, Recorder, curve, kill_workers, raising, tiny, train
 
 import keisei
@@ -19,7 +20,6 @@ from keisei.policies.seating import PolicyConfig
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
-from keisei.runs.log import read_log
 from keisei.runs.rows import LeagueResultRow
 from keisei.runs.snapshots import SnapshotStore
 from keisei.training.callbacks import StopTraining
