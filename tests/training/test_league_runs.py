@@ -16,6 +16,7 @@ from training_for_tests import UPDATES, After, Recorder, curve, kill_workers, ra
 import keisei
 from keisei.errors import CheckpointError, CheckpointWriteError, ConfigError, RunError
 from keisei.evaluation.statistics import Tally
+from keisei.policies.players.saved_player import load_player
 from keisei.policies.seating import PolicyConfig
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
@@ -26,7 +27,6 @@ from keisei.training.callbacks import StopTraining
 from keisei.training.interruption import Interruption
 from keisei.training.league.records import ratings_of
 from keisei.training.league.roster import Member
-from keisei.training.players import load_player
 from keisei.training.trainer import Trainer, TrainResult
 
 # Games of connect four are longer than a slab here, so games meet members that have left the pool.
