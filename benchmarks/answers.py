@@ -24,10 +24,10 @@ from rich.console import Console
 from benchmarks.measure import plain_table
 from benchmarks.worlds_played import play_episodes
 from keisei.evaluation.statistics import Interval, mean_interval
+from keisei.policies.players.saved_player import find_player
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import RunDirectory
 from keisei.training.api import length_overrides, plan_run
-from keisei.training.players import load_trained
 from keisei.training.presets import run_config
 from keisei.training.settings import TrainConfig
 
@@ -94,7 +94,7 @@ def _settings(run: RunDirectory, config: TrainConfig, others: Sequence[int], sha
 def _earned(run: RunDirectory, config: TrainConfig, games: int) -> NDArray[np.float64]:
     """Gives the returns [games, agents] of whole episodes."""
     spec = config.env.make(batch=1, seed=0).spec
-    _, agents = load_trained(f"{run.path}@latest", spec, run.path.parent)
+    agents = find_player(f"{run.path}@latest", run.path.parent).policy(spec)
     returns: NDArray[np.float64] = play_episodes(config, agents, games).rewards.sum(axis=0, dtype=np.float64)
     return returns
 

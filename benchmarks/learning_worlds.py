@@ -19,9 +19,9 @@ from benchmarks.worlds_played import Played, play_episodes
 from keisei.games.contract import GameSpec
 from keisei.games.offers import HasHeuristic
 from keisei.policies.contract import Policy
+from keisei.policies.players.saved_player import find_player
 from keisei.policies.registry import named_player
 from keisei.training.api import length_overrides, plan_run
-from keisei.training.players import load_trained
 
 MODES: Mapping[str, Sequence[str]] = {
     "one after another": ("learner.training=sequential", "learner.acting=one-by-one"),
@@ -145,7 +145,7 @@ def _learn(
             config = plan.config
             game = config.env.make(batch=1, seed=0)
             spec = game.spec
-            _, agents = load_trained(str(result.run.path), spec, root)
+            agents = find_player(str(result.run.path), root).policy(spec)
             found = Compared(
                 play_episodes(config, agents, games),
                 play_episodes(config, _named("random", spec), games),

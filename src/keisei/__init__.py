@@ -24,11 +24,11 @@ if TYPE_CHECKING:
         register_game,
         registered_games,
     )
+    from keisei.policies.players.trained_player import load
     from keisei.training.agent import DQN, PPO
     from keisei.training.api import train
     from keisei.training.dqn_agent import train_dqn
     from keisei.training.parallel_environment import ParallelEnvironment
-    from keisei.training.trained_player import load
 
     __version__: str
 
@@ -57,7 +57,7 @@ _ELSEWHERE = {
     "DQN": "keisei.training.agent",
     "PPO": "keisei.training.agent",
     "ParallelEnvironment": "keisei.training.parallel_environment",
-    "load": "keisei.training.trained_player",
+    "load": "keisei.policies.players.trained_player",
     "train": "keisei.training.api",
     "train_dqn": "keisei.training.dqn_agent",
 }

@@ -19,7 +19,6 @@ from keisei.evaluation import elo_difference, likelihood_of_superiority, play_ma
 from keisei.games.shogi import kif
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
-from keisei.training.players import resolver
 
 RELAY = "games_for_tests:Relay"
 """Three seats that act at once."""
@@ -46,7 +45,7 @@ def run_evaluate(root: Path, *arguments: str) -> Result:
 def test_the_figures_are_those_of_the_match(root: Path) -> None:
     result = run_evaluate(root, "a", "--games", "40", "--seed", "3")
     assert result.exit_code == 0, result.output
-    match = play_match("tictactoe", None, "a@10", "random", 40, 3, resolver=resolver(root))
+    match = play_match("tictactoe", None, "a@10", "random", 40, 3, root=root)
     tally, seats = match.tally(), [match.tally(seat) for seat in (0, 1)]
     interval, elo = score_interval(tally), elo_difference(tally)
     facts, head, _, *lines = result.stdout.splitlines()
@@ -101,7 +100,7 @@ def test_three_seats_are_told_by_returns_and_ranks(root: Path, make_run: Callabl
     make_run(root, "relay", (5,), game=RELAY)
     result = run_evaluate(root, "relay", "--games", "8", "--seed", "3")
     assert result.exit_code == 0, result.output
-    match = play_match(RELAY, None, "relay@5", "random", 8, 3, resolver=resolver(root))
+    match = play_match(RELAY, None, "relay@5", "random", 8, 3, root=root)
     mean, lead, tally = match.mean_return, match.lead, match.tally()
     figures = dict(re.split(r"  +", line, maxsplit=1) for line in result.stdout.splitlines()[3:])
     assert figures["games"] == "9"

@@ -48,7 +48,6 @@ LINES = {
     "plot": ("a", 2),
     "pretrain": ("nothing --run b", 2),
     "profile": ("tiny.yaml --mode serial", 0),
-    "record": ("a", 2),
     "runs": ("", 0),
     "schelling": ("a", 2),
     "sweep": ("nothing --set run.seed=1", 2),

@@ -1,4 +1,4 @@
-"""``keisei record`` and ``keisei schelling``: pictures and numbers of what agents do in a world."""
+"""``keisei picture`` of runs and ``keisei schelling``: pictures and numbers of what agents do in a world."""
 
 from __future__ import annotations
 
@@ -95,9 +95,11 @@ def test_an_svg_shows_each_frame_for_its_share_of_the_time() -> None:
 
 
 @pytest.mark.parametrize("name", ["episode.gif", "episode.svg"])
-def test_an_episode_is_recorded(runs: Path, tmp_path: Path, name: str) -> None:
+def test_an_episode_is_drawn(runs: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / name
-    assert "6 turns of treasurehunt" in call("record", "treasurehunt", "--out", str(out), "--root", str(runs))
+    assert "6 turns of treasurehunt" in call(
+        "picture", "treasurehunt", "--out", str(out), "--root", str(runs)
+    )
     assert out.read_bytes()[:4] in (b"GIF8", b"<svg")
 
 
@@ -110,8 +112,16 @@ def test_an_episode_ends_with_the_final_returns(runs: Path) -> None:
 
 
 def test_other_files_and_games_are_refused(runs: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["record", "treasurehunt", "--out", "x.mp4", "--root", str(runs)])
-    assert "an animation is NAME.gif or NAME.svg" in result.output
+    for arguments, told in (
+        (["--out", "x.png"], "this picture is NAME.gif or NAME.svg"),
+        (
+            ["--out", "x.gif", "--ply", "3"],
+            "--ply 3 is for a record, and treasurehunt is a run; leave it out",
+        ),
+        (["--out", "x.gif", "--number", "1"], "--number 1 is for a record"),
+    ):
+        result = CliRunner().invoke(app, ["picture", "treasurehunt", *arguments, "--root", str(runs)])
+        assert told in " ".join(result.output.split())
     result = CliRunner().invoke(app, ["schelling", "treasurehunt", "--root", str(runs)])
     assert "it is known what cooperation is for cleanup, stag-hunt only" in " ".join(result.output.split())
 

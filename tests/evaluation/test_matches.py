@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runs_for_tests import make_run
 
 import keisei
-from keisei.errors import ConfigError
+from keisei.errors import ConfigError, RunError
 from keisei.evaluation import (
     MatchResult,
     PlayedGame,
@@ -23,11 +24,12 @@ from keisei.evaluation import (
     write_record,
 )
 from keisei.evaluation.matches import usual_opening
-from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray, ObservationSpec
+from keisei.games.contract import Array, BoolArray, FloatArray, IntArray, ObservationSpec
 from keisei.games.randomness import KeyedRandom
 from keisei.games.shogi import Board, csa, kif, record_of
 from keisei.games.single import Outcome, SingleGame
-from keisei.policies import Decision, Policy, RandomPolicy, Situation
+from keisei.policies import Decision, NeuralPolicy, RandomPolicy, Situation
+from keisei.policies.players.finding import RUNS
 
 
 class Long(SingleGame):
@@ -186,22 +188,19 @@ def test_a_policy_against_itself_is_even() -> None:
     assert interval.low < 0.5 < interval.high
 
 
-def test_players_by_text_policy_and_resolver() -> None:
+def test_players_by_text_and_policy(tmp_path: Path) -> None:
     spec = keisei.make_game("tictactoe").spec
     policy = RandomPolicy()
-
-    def resolver(text: str, game: GameSpec) -> Policy | None:
-        assert game == spec
-        return policy if text == "runs/best" else None
-
+    run = make_run(tmp_path, "a", (5,))
     assert as_player("search:2", spec).name == "search:2"
     assert as_player(policy, spec) == Player("RandomPolicy", policy)
-    assert as_player("runs/best", spec, resolver) == Player("runs/best", policy)
-    match = play_match("tictactoe", None, "runs/best", "greedy", 4, resolver=resolver)
-    assert match.players == ("runs/best", "greedy")
-    for known in (resolver, None):
-        with pytest.raises(ConfigError, match=r"no player is named 'runs/worst'.*search:DEPTH"):
-            as_player("runs/worst", spec, known)
+    for text, root in (("a@5", tmp_path), (f"{run.path}@latest", RUNS)):
+        player = as_player(text, spec, root)
+        assert player.name == text
+        assert isinstance(player.policy, NeuralPolicy)
+    assert play_match("tictactoe", None, "a@5", "greedy", 4, root=tmp_path).players == ("a@5", "greedy")
+    with pytest.raises(RunError, match=r"no run is named 'b'.*Runs in .*: a\..*search:DEPTH"):
+        as_player("b", spec, tmp_path)
 
 
 def test_records_of_shogi_games() -> None:

@@ -76,10 +76,15 @@ def test_ray_imports_nothing_from_the_current_directory(tmp_path: Path) -> None:
     """A run there may be named like a module that Ray or a game imports."""
     for name in ("numpy", "json", "yaml"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("open('/'.join((%r, 'it-ran')), 'a')\n" % str(tmp_path))
+        (tmp_path / name / "__init__.py").write_text(f"open({str(tmp_path / 'it-ran')!r}, 'a')\n")
     program = "import sys; sys.path[:] = [entry for entry in sys.path if entry]\n" + PROGRAM
     done = subprocess.run(
-        [sys.executable, "-c", program], input="over\n", cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        input="over\n",
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "played\n"
     assert not (tmp_path / "it-ran").exists()

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from logs_for_tests import read_log
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from keisei.errors import RunError
 from keisei.runs import metrics
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
-from keisei.runs.log import RunLog, RunLogHandler, read_log
+from keisei.runs.log import RunLog, RunLogHandler
 from keisei.runs.metric_names import EVALUATION, TAGS
 from keisei.runs.metrics import MetricsWriter
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from logs_for_tests import read_log
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training_for_tests import Recorder, checkpoints, curve, train
 
 from keisei.errors import RunError
 from keisei.runs.directory import RunDirectory
-from keisei.runs.log import read_log
 from keisei.runs.metrics import UpdateMetrics
 from keisei.training.callbacks import Callback
 from keisei.training.events import Ended, Evaluation, Saved, Started, Update

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from keisei.policies.model_config import BUILT_IN
+from keisei.policies.players.trained_player import TrainedPlayer
 from keisei.training.callbacks import Callback
 from keisei.training.league.settings import LeagueSettings
 from keisei.training.settings import TrainConfig
-from keisei.training.trained_player import TrainedPlayer
 
 DOCS = Path(__file__).parents[2] / "docs"
 CODE = [

@@ -17,11 +17,11 @@ from keisei.parallel import ParallelManager
 from keisei.policies.contract import Situation
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.players.inference_policy import InferencePolicy
+from keisei.policies.players.saved_player import load_player
 from keisei.runs.directory import RunDirectory
 from keisei.runs.state_tensors import weights_digest
 from keisei.training import dqn_agent
 from keisei.training.dqn_agent import DQNAgent, train_dqn
-from keisei.training.players import load_player
 from keisei.training.presets import load_preset
 from keisei.training.regimes.learner_settings import DQNSettings
 

@@ -18,10 +18,10 @@ from keisei.errors import ConfigError
 from keisei.games import make_game
 from keisei.policies.behaviour import PlaySettings
 from keisei.policies.neural import NeuralPolicy
+from keisei.policies.players.saved_player import load_player
 from keisei.training.callbacks import Callback
 from keisei.training.events import Counters, Update
 from keisei.training.interruption import Interruption
-from keisei.training.players import load_player
 from keisei.training.regimes.learner_settings import DQNSettings, PPOSettings
 from keisei.training.regimes.loop import Pace, Parts, play_and_learn
 from keisei.training.settings import TrainConfig

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -9,12 +10,15 @@ import pytest
 from training_for_tests import Recorder
 
 from keisei.evaluation import play_match
+from keisei.policies.players.player_document import DOCUMENT, read_document
 from keisei.runs.archive import CheckpointArchive
+from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
-from keisei.training.players import resolver
 from keisei.training.presets import run_config
+from keisei.training.regimes.registry import regime_of
 from keisei.training.trainer import Trainer
+from keisei.training.wiring import choose_device, player_document
 
 RUNS = Path(__file__).parents[1] / "data" / "runs"
 KINDS = ("ppo", "dqn", "independent")
@@ -55,11 +59,32 @@ def test_it_goes_on(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_its_checkpoints_say_what_a_trainer_would_write_today(kind: str, tmp_path: Path) -> None:
+    """They hold no player of their own, and their settings tell the same."""
+    run = kept_run(kind, tmp_path)
+    (path, *_) = CheckpointArchive(run.checkpoints, read_only=True).paths()
+    old = load_checkpoint(path)
+    assert DOCUMENT not in old.documents
+    config = run_config(run)
+    learner = regime_of(config).build_learner(
+        config.placed(), config.learner, config.env.make(batch=1, seed=0), choose_device("cpu")
+    )
+    today = player_document(config, regime_of(config).agents_plan(learner)).model_dump()
+    found = read_document(old, None).model_dump()
+    for document in (today, found):
+        if document["agents"] is not None:
+            del document["agents"]["stacks"]  # agents of old checkpoints are computed one by one
+    assert found == today
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_plays(kind: str, tmp_path: Path) -> None:
     run = kept_run(kind, tmp_path)
-    config, resolve = run_config(run), resolver(tmp_path)
-    for name in (kind, f"{kind}@latest"):
+    config = run_config(run)
+    newest = CheckpointArchive(run.checkpoints, read_only=True).paths()[-1]
+    alone = shutil.copytree(newest, tmp_path / "alone")
+    for name in (kind, f"{kind}@latest", str(alone)):
         match = play_match(
-            config.env.game, config.env.game_options(), name, "random", 2, seed=3, resolver=resolve
+            config.env.game, config.env.game_options(), name, "random", 2, seed=3, root=tmp_path
         )
         assert len(match.games) == 2

@@ -21,11 +21,11 @@ from keisei.evaluation.results import MatchResult
 from keisei.games.contract import Array
 from keisei.games.randomness import KeyedRandom
 from keisei.games.single import Outcome
+from keisei.policies.players.saved_player import load_player
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.rows import EvaluationRow
 from keisei.training import examiner
-from keisei.training.players import resolver
 from keisei.training.settings import EvaluationSettings
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -87,7 +87,7 @@ def test_three_seats_are_examined_by_returns(tmp_path: Path) -> None:
     assert curve(result.run, "return/random") == [(row.update, row.mean_return) for row in against_random]
     again = play_match(
         "games_for_tests:Relay", {"max_plies": 9}, f"run@{rows[0].update}", "random", 4, rows[0].update,
-        resolver=resolver(tmp_path),
+        root=tmp_path,
     )  # fmt: skip
     assert again.mean_return.value == against_random[0].mean_return
     assert again.score.value == against_random[0].score
@@ -166,7 +166,7 @@ def test_another_run_plays_at_its_own_temperature(tmp_path: Path, monkeypatch: p
     def spied(*args: Any, **more: Any) -> MatchResult:
         player, opponent = args[2:4]
         if opponent == "other@latest":  # and not the best checkpoint of the run itself
-            other = more["resolver"](opponent, make_game("tictactoe").spec)
+            other: Any = load_player(opponent, make_game("tictactoe").spec, more["root"]).policy
             asked.add((player.policy.temperature, other.temperature))
         return play_match(*args, **more)
 

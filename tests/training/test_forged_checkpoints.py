@@ -18,11 +18,11 @@ from forged_for_tests import Forgery, forgeries, manifest_of, sealed
 from training_for_tests import train
 
 from keisei.errors import CheckpointError, KeiseiError
+from keisei.policies.players.saved_player import load_player, load_players
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.directory import RunDirectory
 from keisei.training.changes import check_changes
-from keisei.training.players import load_player, load_players
 from keisei.training.presets import run_config
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig

@@ -18,17 +18,17 @@ from keisei.errors import ConfigError, LearningError, PolicyError
 from keisei.games import make_game
 from keisei.learners.contract import Report
 from keisei.policies.agents_policy import AgentsPolicy
+from keisei.policies.players.saved_player import load_player
+from keisei.policies.players.trained_player import load
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.state import State
 from keisei.training.callbacks import Callback
 from keisei.training.events import Counters, Update
 from keisei.training.interruption import Interruption
-from keisei.training.players import load_player
 from keisei.training.regimes.background import joined
 from keisei.training.regimes.independent import independent
 from keisei.training.regimes.loop import Pace
 from keisei.training.settings import TrainConfig
-from keisei.training.trained_player import load
 
 PPO = ("learner.algorithm=ppo",)
 MIXED = ("learner.agents={1: {model: {hidden_dim: 12}}, 2: {algorithm: ppo}}", "learner.train_interval=2")

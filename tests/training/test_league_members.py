@@ -17,6 +17,7 @@ from keisei import make_game
 from keisei.config import apply_overrides, parse_settings
 from keisei.errors import CheckpointError, ConfigError
 from keisei.policies import NeuralPolicy, build_network
+from keisei.policies.players.saved_player import find_player, load_player
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import RunDirectory
 from keisei.runs.snapshots import SnapshotStore
@@ -24,7 +25,6 @@ from keisei.runs.state_tensors import model_tensors
 from keisei.training.league.assembly import assemble
 from keisei.training.league.roster import Member
 from keisei.training.league.settings import LeagueSettings
-from keisei.training.players import load_network, load_player
 from keisei.training.settings import TrainConfig
 
 SPEC = make_game("tictactoe").spec
@@ -132,9 +132,9 @@ def test_a_member_from_another_run_plays_anywhere_with_its_own_network(tmp_path:
     expected = network_of(other, 5).state_dict()
     for name, tensor in policy.network.state_dict().items():
         torch.testing.assert_close(tensor, expected[name], rtol=0, atol=0)
-    loaded = load_network("run@member-0100", SPEC, tmp_path)
-    assert (loaded.model.hidden_dim, loaded.model.outputs, loaded.temperature) == (24, "dueling", 0.25)
-    assert only_member(tmp_path, "run@member-0100").model == loaded.model
+    model, again = find_player("run@member-0100", tmp_path).network(SPEC)
+    assert (model.hidden_dim, model.outputs, again.temperature) == (24, "dueling", 0.25)
+    assert only_member(tmp_path, "run@member-0100").model == model
 
 
 def test_a_snapshot_plays_as_the_checkpoints_of_its_run(tmp_path: Path) -> None:

@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from logs_for_tests import read_log
 from training_for_tests import UPDATES, After, Recorder, curve, kill_workers, raising, tiny, train
 
 import keisei
 from keisei.errors import CheckpointError, CheckpointWriteError, ConfigError, RunError
 from keisei.evaluation.statistics import Tally
+from keisei.policies.players.saved_player import load_player
 from keisei.policies.seating import PolicyConfig
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
-from keisei.runs.log import read_log
 from keisei.runs.rows import LeagueResultRow
 from keisei.runs.snapshots import SnapshotStore
 from keisei.training.callbacks import StopTraining
 from keisei.training.interruption import Interruption
 from keisei.training.league.records import ratings_of
 from keisei.training.league.roster import Member
-from keisei.training.players import load_player
 from keisei.training.trainer import Trainer, TrainResult
 
 # Games of connect four are longer than a slab here, so games meet members that have left the pool.

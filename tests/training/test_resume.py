@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from logs_for_tests import read_log
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training_for_tests import (
     UPDATES,
@@ -28,7 +29,6 @@ from keisei.evaluation.matches import MatchResult
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
-from keisei.runs.log import read_log
 from keisei.training import examiner
 from keisei.training.callbacks import StopTraining
 from keisei.training.interruption import Interruption, UpdateAbandoned

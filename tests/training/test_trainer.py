@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from logs_for_tests import read_log
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training_for_tests import (
     ROLLOUT,
@@ -31,7 +32,6 @@ from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import load_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory, RunState
-from keisei.runs.log import read_log
 from keisei.runs.metric_names import TAGS
 from keisei.runs.replays import SUFFIX, read_replay
 from keisei.runs.rows import EvaluationRow, GameRow, RatingRow

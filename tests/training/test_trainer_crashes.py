@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from logs_for_tests import read_log
 from training_for_tests import Recorder, checkpoints, curves, train
 
 from keisei.errors import CheckpointWriteError
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import RunDirectory, RunState
-from keisei.runs.log import read_log
 from keisei.training import autosave
 from keisei.training.callbacks import Callback
 from keisei.training.events import Update

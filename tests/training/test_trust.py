@@ -1,4 +1,4 @@
-"""Runs of strangers run no code: six ways to smuggle it in, through every door by which a run is read."""
+"""Runs of strangers run no code: all ways to smuggle it in, through every door by which a run is read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from keisei.cli.main import app
 from keisei.errors import KeiseiError, UntrustedCodeError
 from keisei.policies import trust
 from keisei.policies.model_config import ModelConfig
+from keisei.policies.players.saved_player import load_player
 from keisei.policies.seating import PolicyConfig
 from keisei.policies.trust import code_in, demand_trust, renamed_run, trust_run
 from keisei.runs.archive import CheckpointArchive
@@ -29,8 +31,8 @@ from keisei.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from keisei.runs.directory import CONFIG, RunDirectory
 from keisei.runs.snapshots import SnapshotStore
 from keisei.training.league.roster import Member
-from keisei.training.players import load_player
 from keisei.training.presets import run_config
+from keisei.training.wiring import player_document
 
 STATE = Path(os.environ["XDG_STATE_HOME"]) / "keisei" / "trusted"
 """Where the tests of this process keep what they trust."""
@@ -119,7 +121,33 @@ def by_member(run: RunDirectory) -> None:
     )
 
 
-ROUTES = [by_game, by_file, by_hub, by_network, by_replay, by_member]
+def said_of_its_player(run: RunDirectory, **changes: Any) -> None:
+    """Changes what all checkpoints and members say of their player; the settings of the run name no code."""
+    config = run_config(run).resolved()
+    document: Any = player_document(config).model_dump(mode="json")
+    for path in (*CheckpointArchive(run.checkpoints).paths(), run.league / "member-0100"):
+        saved = load_checkpoint(path)
+        shutil.rmtree(path)
+        documents = {**saved.documents, "player": document | changes}
+        save_checkpoint(path.parent, replace(saved, documents=documents), path.name)
+
+
+def by_player_game(run: RunDirectory) -> None:
+    said_of_its_player(run, game="evil:Game")
+
+
+def by_player_network(run: RunDirectory) -> None:
+    said_of_its_player(run, model={**run.config()["model"], "network": "evil:Net"})
+
+
+def by_player_agents(run: RunDirectory) -> None:
+    models = [run.config()["model"], {"network": "evil:Net"}]
+    said_of_its_player(run, model=None, agents={"models": models, "stacks": [[0], [1]]})
+
+
+BY_SETTINGS = (by_game, by_file, by_hub, by_network)
+BY_PLAYER = (by_player_game, by_player_network, by_player_agents)
+ROUTES = [*BY_SETTINGS, by_replay, by_member, *BY_PLAYER]
 
 
 @pytest.fixture
@@ -201,12 +229,18 @@ DOORS = {
     "train by its file": asked("train", f"victim/{CONFIG}", "--root", ".", "--name", "b", "--steps", "64"),
     "weights": asked("train", "tictactoe-ppo", "--root", ".", "--from", "victim", "--steps", "64"),
     "profile": asked("profile", "victim", "--root", ".", "--steps", "64"),
-    "record": asked("record", "victim", "--root", ".", "--out", "a.gif"),
+    "picture": asked("picture", "victim", "--root", ".", "--out", "a.gif"),
     "load": loaded,
     "dashboard": served,
 }
 NEVER_ASKS = {"runs", "one run"}
 """Doors that need no code, and so show such a run as any other."""
+PLAYS = {
+    "evaluate", "evaluate a member", "opponent", "ladder", "tournament", "play", "export", "load", "dashboard",
+}  # fmt: skip
+"""Doors by which a checkpoint plays."""
+NEEDS_NO_NETWORK = {"evaluate a member", "picture"}
+"""Doors that do not use the network that the settings name: a member has its own, and nothing can be drawn here."""
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -218,7 +252,11 @@ def test_code_of_strangers_does_not_run(
     told = DOORS[door](victim)
     assert not ran(folder)
     assert str(folder) not in sys.path
-    if route in (by_game, by_file, by_hub, by_network) and door not in NEVER_ASKS:
+    if route in BY_PLAYER:
+        needed = door in PLAYS
+    else:
+        needed = door not in NEVER_ASKS and not (route is by_network and door in NEEDS_NO_NETWORK)
+    if route in (*BY_SETTINGS, *BY_PLAYER) and needed:
         assert "nobody has said here that they trust this run" in told
         assert (
             f"--trust {victim.path.name}" in told or "--trust ./victim" in told or f"--trust {folder}" in told
@@ -261,7 +299,7 @@ def test_the_settings_in_a_checkpoint_are_a_strangers_too(folder: Path) -> None:
 def test_a_member_of_a_stranger_is_refused(folder: Path, victim: RunDirectory) -> None:
     by_member(victim)
     spec = keisei.make_game("tictactoe").spec
-    with pytest.raises(UntrustedCodeError, match=r"'evil:Net' \(network\), and nobody has said here"):
+    with pytest.raises(UntrustedCodeError, match=r"'evil:Net' \(model.network\), and nobody has said here"):
         load_player("victim@member-0100", spec, folder)
     assert not ran(folder)
 

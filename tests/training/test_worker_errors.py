@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from logs_for_tests import read_log
 from training_for_tests import TINY
 from typer.testing import CliRunner
 
@@ -17,7 +18,6 @@ from keisei.errors import ParallelError
 from keisei.games.randomness import KeyedRandom
 from keisei.games.tictactoe import TicTacToe
 from keisei.runs.directory import RunDirectory, RunState
-from keisei.runs.log import read_log
 
 LINE = r"ZeroDivisionError: division by zero \(\S*test_worker_errors\.py:\d+\)"
 PLACE = r"seed 0, table \d+ \(games \d+ … \d+\), epoch 0, slab \d+"

@@ -53,7 +53,7 @@ def test_the_vendored_chart_library_brings_its_licence() -> None:
     assert f"(v{version[1]})" in FILES["uPlot.iife.min.js"][0][:300].decode()
 
 
-READERS = {"keisei.training.players", "keisei.training.presets"}
+READERS = {"keisei.training.presets"}
 
 
 @pytest.mark.parametrize(

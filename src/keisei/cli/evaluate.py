@@ -21,7 +21,7 @@ from keisei.cli.views.match_report import (
 )
 
 if TYPE_CHECKING:
-    from keisei.training.players import RunGame
+    from keisei.policies.players.finding import RunGame
 
 Games = Annotated[
     int,
@@ -81,7 +81,8 @@ def evaluate(
     both play the same games alone."""
     from keisei.evaluation import play_match
     from keisei.evaluation.matches import whole_rounds
-    from keisei.training.players import checkpoint_facts, game_of, load_player
+    from keisei.policies.players.finding import game_of
+    from keisei.policies.players.saved_player import checkpoint_facts, load_player
 
     game, suffix = game_of(run, root), form and f".{form}"
     games = whole_rounds(games, game.spec.seats)

@@ -27,13 +27,13 @@ def export(
 
     from keisei.games.registry import make_game
     from keisei.interfaces.onnx_export import PROBE_GAMES, export_onnx
-    from keisei.training.players import find_checkpoint, game_of, load_network
+    from keisei.policies.players.saved_player import find_player
 
-    game = game_of(run, root)
-    loaded = load_network(run, game.spec, root)
-    about = {"checkpoint": find_checkpoint(run, root).name, "options": dict(game.options)}
+    saved = find_player(run, root)
+    game, (_, policy) = saved.game, saved.network(saved.game.spec)
+    about = {"checkpoint": saved.path.name, "options": dict(game.options)}
     batch = make_game(game.name, batch=PROBE_GAMES, **dict(game.options))
-    written = export_onnx(loaded.network, batch, out, about)
+    written = export_onnx(policy.network, batch, out, about)
     console = Terminal(highlight=False)
     console.print(f"Network: {written.model}", markup=False, soft_wrap=True)
     console.print(f"What its numbers mean: {written.meaning}", markup=False, soft_wrap=True)

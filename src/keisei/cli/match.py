@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keisei.evaluation import MatchResult
     from keisei.interfaces.usi.clocks import TimeControl
     from keisei.interfaces.usi.engine_match import Contestant
-    from keisei.training.players import RunGame
+    from keisei.policies.players.finding import RunGame
 
 ENGINE = "usi:"
 """Begins the name of a player that is the engine of another program."""
@@ -144,16 +144,15 @@ def _control(time: float, byoyomi: float | None, increment: float) -> TimeContro
 
 def game_of_players(texts: Sequence[str], named: str | None, root: Path) -> RunGame:
     """Gives the game of the first run among the players, or the one that is named."""
-    from keisei.games.registry import DEFAULT_GAME, make_game
-    from keisei.policies.registry import PLAYERS
-    from keisei.training.players import RunGame, game_of
+    from keisei.games.registry import DEFAULT_GAME
+    from keisei.policies.players import needs_no_run
+    from keisei.policies.players.finding import RunGame, game_of
 
-    kinds = [player.partition(":")[0] for player in PLAYERS] + [ENGINE[:-1]]
-    runs = [text for text in texts if text.partition(":")[0] not in kinds]
+    runs = [text for text in texts if not (needs_no_run(text) or text.startswith(ENGINE))]
     found = game_of(runs[0], root) if runs else None
     if found is None:
         name = named or DEFAULT_GAME
-        found = RunGame(name, {}, make_game(name).spec)
+        found = RunGame.of(name, {})
     elif named not in (None, found.name):
         raise ConfigError(f"--game {named}: {runs[0]} plays {found.name}; leave out --game")
     if found.spec.name != "shogi" and any(text.startswith(ENGINE) for text in texts):
@@ -163,7 +162,7 @@ def game_of_players(texts: Sequence[str], named: str | None, root: Path) -> RunG
 
 def _among_ours(plan: _Plan, record: bool) -> MatchResult:
     from keisei.evaluation import play_match
-    from keisei.training.players import load_player
+    from keisei.policies.players.saved_player import load_player
 
     if any(plan.options):
         raise ConfigError("--first-option and --second-option are for engines (usi:COMMAND); leave them out")
@@ -231,7 +230,7 @@ def _contestant(plan: _Plan, number: int, stack: ExitStack) -> Contestant:
     from keisei.interfaces.usi.engine_match import EngineContestant, MindContestant
     from keisei.interfaces.usi.protocol import EngineOptions
     from keisei.interfaces.usi.thinkers import mind_of
-    from keisei.training.players import load_player
+    from keisei.policies.players.saved_player import load_player
 
     text, command, options = plan.texts[number], plan.commands[number], plan.options[number]
     if command:

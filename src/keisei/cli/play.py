@@ -18,7 +18,7 @@ from keisei.errors import ConfigError, NotationError
 
 if TYPE_CHECKING:
     from keisei.evaluation import Player
-    from keisei.training.players import RunGame
+    from keisei.policies.players.finding import RunGame
 
 HELP = """\
 Write a move as the prompt shows it, or one of these words:
@@ -83,7 +83,7 @@ def _opponent(text: str, named: str | None, root: Path, temperature: float) -> t
     """Gives the game, and the opponent who plays it."""
     from keisei.cli.evaluate import need_players
     from keisei.cli.match import game_of_players
-    from keisei.training.players import load_player
+    from keisei.policies.players.saved_player import load_player
 
     found = game_of_players([text], named, root)
     need_players([text], found)

@@ -30,8 +30,8 @@ from keisei.errors import ConfigError, RunLockedError
 
 if TYPE_CHECKING:
     from keisei.evaluation import MatchPlan, MatchResult, Player, Rating, Tournament
+    from keisei.policies.players.finding import RunGame
     from keisei.runs.directory import RunDirectory
-    from keisei.training.players import RunGame
 
 
 def tournament(
@@ -78,7 +78,8 @@ def ladder(
 ) -> None:
     """Play each checkpoint of a run against the ones before it, and rate them, oldest first."""
     from keisei import evaluation
-    from keisei.training.players import find_run, game_of, load_players
+    from keisei.policies.players.finding import find_run, game_of
+    from keisei.policies.players.saved_player import load_players
 
     directory = find_run(run, root)
     if save:
@@ -101,17 +102,17 @@ def ladder(
 
 def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tuple[RunGame, list[Player]]:
     """Finds the players of the texts, and the game of the first run."""
-    from keisei.policies.registry import PLAYERS
-    from keisei.training.players import find_run, game_of, load_player, load_players, run_of
+    from keisei.policies.players import needs_no_run
+    from keisei.policies.players.finding import find_run, game_of, locate
+    from keisei.policies.players.saved_player import load_player, load_players
 
-    kinds = [player.partition(":")[0] for player in PLAYERS]
-    runs = [text for text in texts if text.partition(":")[0] not in kinds]
+    runs = [text for text in texts if not needs_no_run(text)]
     if not runs:
         raise ConfigError(
             f"the game is that of the first run, and there is no run among {', '.join(texts)}; add one"
         )
     for text in runs:
-        run_of(text, root)  # a name that nobody has is a mistake, while a damaged run is left out
+        locate(text, root)  # a name that nobody has is a mistake, while a damaged run is left out
     known = whole_ones(runs, lambda text: game_of(text, root))
     game = next(iter(known.values()))
     if len(texts) > 1:

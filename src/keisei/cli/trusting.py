@@ -11,7 +11,6 @@ import typer
 from rich.text import Text
 
 from keisei.cli.views.terminal import Terminal
-from keisei.errors import RunError
 
 __all__ = ["taking_trust", "trust_runs"]
 
@@ -44,16 +43,11 @@ def trust_runs(texts: Sequence[str], root: Path) -> None:
     """Trusts runs, and says what they may import now."""
     if not texts:
         return
+    from keisei.policies.players.finding import find_run
     from keisei.policies.trust import trust_run
-    from keisei.runs.directory import list_runs, run_at
 
     for text in texts:
-        run = run_at(text, root)
-        if run is None:
-            names = ", ".join(run.name for run in list_runs(root)) or "none"
-            raise RunError(
-                f"--trust {text}: there is no such run. Runs in {root}: {names}; or write its path"
-            )
+        run = find_run(text, root)
         code = trust_run(run)
         told = ", ".join(f"{name} from {place or 'nowhere yet'}" for name, place in code.items())
         Terminal(stderr=True, highlight=False).print(

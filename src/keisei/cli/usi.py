@@ -99,15 +99,16 @@ def _load(options: EngineOptions) -> Mind:
     from keisei.errors import ConfigError
     from keisei.games.registry import make_game
     from keisei.interfaces.usi.thinkers import mind_of
+    from keisei.policies.players.saved_player import find_player
     from keisei.policies.registry import named_player
-    from keisei.training.players import game_of, load_trained
 
     torch.set_num_threads(options.threads)
     policy = named_player(options.run, make_game("shogi").spec)
     if policy is not None:
         return mind_of(policy)
-    root = Path(options.root)
-    game = game_of(options.run, root)
-    if game.spec.name != "shogi":
-        raise ConfigError(f"{options.run} plays {game.spec.name}, and USI is for Shogi; name a run of Shogi")
-    return mind_of(load_trained(options.run, game.spec, root)[1], game.options)
+    saved = find_player(options.run, Path(options.root))
+    if saved.game.spec.name != "shogi":
+        raise ConfigError(
+            f"{options.run} plays {saved.game.spec.name}, and USI is for Shogi; name a run of Shogi"
+        )
+    return mind_of(saved.policy(), saved.game.options)

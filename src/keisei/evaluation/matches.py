@@ -8,7 +8,8 @@ count the games that finish first would count short games too often.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,17 +18,17 @@ from keisei.errors import ConfigError, PolicyError
 from keisei.evaluation.match_table import MatchTable, opening_error
 from keisei.evaluation.results import MatchResult, PlayedGame, judged_by_returns
 from keisei.games.contract import GameSpec
-from keisei.games.options import did_you_mean, whole_number
+from keisei.games.options import whole_number
 from keisei.games.registry import GameSource, make_game
-from keisei.policies.contract import Policy
-from keisei.policies.registry import PLAYERS, named_player
+from keisei.policies.contract import Player, Policy
+from keisei.policies.players.finding import RUNS
+from keisei.policies.players.saved_player import load_player
 from keisei.ranges import MAX_GAMES, MAX_OPENING
 
 __all__ = [
     "OnGame",
     "Player",
     "PlayerLike",
-    "Resolver",
     "as_player",
     "check_opening",
     "play_match",
@@ -39,35 +40,19 @@ _USUAL_OPENING, _SHARE_OF_A_GAME, _PROBES, _LONG_ENOUGH = 4, 5, 32, 40
 _ENOUGH_LAST = 1 / 8
 
 
-@dataclass(frozen=True, slots=True)
-class Player:
-    """A policy and its name."""
-
-    name: str
-    policy: Policy
-
-
 PlayerLike: TypeAlias = str | Policy | Player
-"""A text such as 'random', 'greedy' or 'search:2', a policy, or a policy with a name."""
-Resolver: TypeAlias = Callable[[str, GameSpec], Policy | None]
-"""Finds the policy for a text that is not a built-in player, such as a run or a checkpoint; None if it is unknown."""
+"""A text such as 'random', 'search:2' or 'first@42', a policy, or a policy with a name."""
 OnGame: TypeAlias = Callable[[int, int], None]
 """Called when games of a match end, with the number of finished games and of all games."""
 
 
-def as_player(player: PlayerLike, spec: GameSpec, resolver: Resolver | None = None) -> Player:
-    """Gives the player for a text or a policy."""
+def as_player(player: PlayerLike, spec: GameSpec, root: Path = RUNS) -> Player:
+    """Gets the player for a text or a policy. Runs have their names below ``root``."""
     if isinstance(player, Player):
         return _of_this_game(player, spec)
     if not isinstance(player, str):
         return _of_this_game(Player(getattr(player, "name", type(player).__name__), player), spec)
-    policy = named_player(player, spec)
-    if policy is None and resolver is not None:
-        policy = resolver(player, spec)
-    if policy is None:
-        near = did_you_mean(player, PLAYERS)
-        raise ConfigError(f"no player is named {player!r}{near}. Players: {', '.join(PLAYERS)}, or a policy")
-    return Player(player, policy)
+    return Player(player, load_player(player, spec, root).policy)
 
 
 def _of_this_game(player: Player, spec: GameSpec) -> Player:
@@ -91,15 +76,15 @@ def play_match(
     opening_plies: int | None = None,
     batch: int = 256,
     record: bool = False,
-    resolver: Resolver | None = None,
+    root: Path = RUNS,
     on_game: OnGame | None = None,
 ) -> MatchResult:
     """Plays ``games`` games of two players, ``batch`` of them side by side.
 
     With two seats, ``games`` is an even number. With more, it is rounded up to whole rounds. With one seat, each player
     plays these games alone. Each round starts with ``opening_plies`` random plies; see ``usual_opening`` for the
-    default. The same arguments give the same games. With ``record`` the result has all actions. ``on_game`` is called
-    when games end.
+    default. Runs that play have their names below ``root``. The same arguments give the same games. With ``record``
+    the result has all actions. ``on_game`` is called when games end.
     """
     options = dict(options or {})
     games = whole_number("games", games, 2, MAX_GAMES)
@@ -109,7 +94,7 @@ def play_match(
     batch = whole_number("batch", batch, 1, MAX_GAMES)
     spec = make_game(game, **options).spec
     games = whole_rounds(games, spec.seats)
-    players = (as_player(first, spec, resolver), as_player(second, spec, resolver))
+    players = (as_player(first, spec, root), as_player(second, spec, root))
 
     def table(start: int, seated: tuple[Player, Player]) -> MatchTable:
         slots = make_game(game, batch=min(batch, games - start), seed=seed, first_game=start, **options)

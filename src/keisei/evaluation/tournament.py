@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from keisei.errors import ConfigError
@@ -20,7 +21,6 @@ from keisei.evaluation.matches import (
     OnGame,
     Player,
     PlayerLike,
-    Resolver,
     as_player,
     play_match,
     whole_rounds,
@@ -29,6 +29,7 @@ from keisei.evaluation.ratings import Pairing, Rating, rate
 from keisei.evaluation.results import MatchResult
 from keisei.games.randomness import keyed_word
 from keisei.games.registry import GameSource, make_game
+from keisei.policies.players.finding import RUNS
 
 __all__ = ["MatchPlan", "Tournament", "games_of_a_meeting", "ladder", "ladder_step", "round_robin"]
 
@@ -66,10 +67,10 @@ def round_robin(
     players: Sequence[PlayerLike],
     *,
     anchor: str | None = None,
-    resolver: Resolver | None = None,
+    root: Path = RUNS,
 ) -> Tournament:
     """Plays all players against each other. The anchor is the first player unless another is named."""
-    entrants = _entrants(plan, players, resolver)
+    entrants = _entrants(plan, players, root)
     pairings = [_meet(plan, first, second) for first, second in combinations(entrants, 2)]
     return _tournament(pairings, anchor or entrants[0].name)
 
@@ -80,12 +81,12 @@ def ladder(
     *,
     back: int = 1,
     anchor: str | None = None,
-    resolver: Resolver | None = None,
+    root: Path = RUNS,
 ) -> Tournament:
     """Plays a ladder. Players are given oldest first, and each meets the ``back`` players just before it."""
     if back < 1:
         raise ConfigError(f"back is how many earlier players each one meets, at least 1; got {back}")
-    entrants = _entrants(plan, players, resolver)
+    entrants = _entrants(plan, players, root)
     pairings = [
         _meet(plan, newest, previous)
         for rung, newest in enumerate(entrants)
@@ -101,18 +102,18 @@ def ladder_step(
     earlier: Iterable[Pairing] = (),
     *,
     anchor: str | None = None,
-    resolver: Resolver | None = None,
+    root: Path = RUNS,
 ) -> Tournament:
     """Adds one player: it meets ``previous``, and all pairings are rated, also the ``earlier`` ones."""
-    entrants = _entrants(plan, [*previous, newest], resolver)
+    entrants = _entrants(plan, [*previous, newest], root)
     challenger = entrants[-1]
     pairings = [*earlier, *(_meet(plan, challenger, opponent) for opponent in entrants[:-1])]
     return _tournament(pairings, anchor or pairings[0].second)
 
 
-def _entrants(plan: MatchPlan, players: Sequence[PlayerLike], resolver: Resolver | None) -> list[Player]:
+def _entrants(plan: MatchPlan, players: Sequence[PlayerLike], root: Path) -> list[Player]:
     spec = make_game(plan.game, **dict(plan.options or {})).spec
-    entrants = [as_player(player, spec, resolver) for player in players]
+    entrants = [as_player(player, spec, root) for player in players]
     names = [entrant.name for entrant in entrants]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

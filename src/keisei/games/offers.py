@@ -130,6 +130,14 @@ class ShowsWorld(ShowsText, Protocol):
         """Gets the row and the column where a seat stands in the current position of a game."""
         ...
 
+    def seat_colour(self, seat: int) -> tuple[int, int, int]:
+        """Gives the colour of a seat, the same in every picture."""
+        ...
+
+    def own_colours(self, game: int = 0) -> Mapping[tuple[int, int], tuple[int, int, int]]:
+        """Gives the colours of seats by row and column, where a seat is drawn in its own colour."""
+        ...
+
 
 @runtime_checkable
 class LooksAhead(Protocol):

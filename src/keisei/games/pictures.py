@@ -8,14 +8,6 @@ from keisei.games.offers import ShowsSides, ShowsText
 
 __all__ = ["LastPositions", "last_picture", "picture"]
 
-    def seat_colour(self, seat: int) -> tuple[int, int, int]:
-        """Gives the colour of a seat, the same in every picture."""
-        ...
-
-    def own_colours(self, game: int = 0) -> Mapping[tuple[int, int], tuple[int, int, int]]:
-        """Gives the colours of seats by row and column, where a seat is drawn in its own colour."""
-        ...
-
 
 class LastPositions:
     """The packed last positions of finished games. Nothing is kept before ``keep`` is called."""

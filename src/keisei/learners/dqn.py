@@ -40,7 +40,7 @@ __all__ = ["DQN", "DQNConfig"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GradientStep:
     """What one gradient step found."""
 
     loss: float
@@ -87,7 +87,7 @@ class DQN:
         self._run_target = compiled(self.target, compile_network, observation)
         self._precision = half_precision(mixed_precision, self._device)
 
-    def learn(self, view: ReplayView, progress: float, made: Sequence[Step] = ()) -> Report:
+    def learn(self, view: ReplayView, progress: float, made: Sequence[GradientStep] = ()) -> Report:
         """Makes the gradient steps that are due, each with its own sample. Those that were ``made`` already are not
         made again."""
         for group in self.optimizer.param_groups:
@@ -109,7 +109,7 @@ class DQN:
         """Gives the current network, to be played at its best but for a share of random decisions."""
         return Behaviour(self.network, 0.0, self.config.epsilon_at(progress), self.config.epsilon_spread)
 
-    def step(self, sample: ReplaySample) -> Step:
+    def step(self, sample: ReplaySample) -> GradientStep:
         """Makes one step of the optimiser, on the mean loss of all rows."""
 
         def gradients(part: ReplaySample) -> tuple[float, float, FloatArray, Sequence[Tensor | None]]:
@@ -130,7 +130,7 @@ class DQN:
             self.steps += 1
             if self.steps % self.config.target_interval == 0:
                 self._follow()
-        return Step(sum(losses), sum(q_means), np.concatenate(errors))
+        return GradientStep(sum(losses), sum(q_means), np.concatenate(errors))
 
     def predicted(self, sample: ReplaySample) -> Tensor:
         """[n, quantiles]: what the network says of the decisions, with gradients."""
@@ -216,7 +216,7 @@ class DQN:
             f"lower learner.learning_rate"
         )
 
-    def report(self, steps: Sequence[Step], progress: float) -> Report:
+    def report(self, steps: Sequence[GradientStep], progress: float) -> Report:
         """Reports the means over gradient steps."""
         numbers = {
             tags.EPSILON: self.config.epsilon_at(progress),

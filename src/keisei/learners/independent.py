@@ -24,7 +24,7 @@ from keisei.learners.stacked_dqn import StackedDQN
 from keisei.learners.stacked_ppo import StackedPPO
 from keisei.learners.unit_processes import UnitProcesses
 from keisei.learners.unit_threads import UnitThreads
-from keisei.policies.agents_network import AgentsNetwork, AgentsPlan, Stack, stacks_of
+from keisei.policies.agents_network import AgentsNetwork, AgentsPlan, Stack, stacks_of, weights_of
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ActorCritic
 from keisei.policies.q_network import QNetwork
@@ -159,10 +159,4 @@ class IndependentLearners:
 
 def of_agent(tensors: Mapping[str, Mapping[str, Tensor]], number: int) -> dict[str, dict[str, Tensor]]:
     """Gives the tensors of one agent out of those of all."""
-    prefix = f"{number}."
-    return {
-        group: {
-            name.removeprefix(prefix): tensor for name, tensor in named.items() if name.startswith(prefix)
-        }
-        for group, named in tensors.items()
-    }
+    return {group: weights_of(named, number) for group, named in tensors.items()}

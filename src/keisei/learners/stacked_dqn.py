@@ -13,7 +13,7 @@ from torch import Tensor
 from keisei.experience.replayed import ReplaySample, ReplayView
 from keisei.games.contract import BoolArray, FloatArray, Game, IntArray
 from keisei.learners.agent_units import failure_of
-from keisei.learners.dqn import DQN, Step
+from keisei.learners.dqn import DQN, GradientStep
 from keisei.learners.stacked_unit import StackedUnit, empty_rows, stacked_gradients
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.gather_network import every_action
@@ -37,7 +37,7 @@ class StackedDQN(StackedUnit[DQN]):
         self,
         views: Mapping[int, ReplayView],
         progress: float,
-        made: Mapping[int, list[Step]],
+        made: Mapping[int, list[GradientStep]],
         failures: dict[int, str],
     ) -> Mapping[int, Mapping[str, float]]:
         """Makes the gradient steps that are due to each agent."""
@@ -70,7 +70,7 @@ class StackedDQN(StackedUnit[DQN]):
         self,
         samples: Mapping[int, ReplaySample],
         progress: float,
-        made: Mapping[int, list[Step]],
+        made: Mapping[int, list[GradientStep]],
         failures: dict[int, str],
     ) -> None:
         """Makes one gradient step of all agents that have a sample."""
@@ -84,7 +84,9 @@ class StackedDQN(StackedUnit[DQN]):
             rate = self._config.learning_rate_at(progress)
             self._adam.step(found.gradients, moving, rate, self._config.max_grad_norm)
             for place in moving:
-                step = Step(float(found.losses[place]), float(found.q_means[place]), found.errors[place])
+                step = GradientStep(
+                    float(found.losses[place]), float(found.q_means[place]), found.errors[place]
+                )
                 made[self.agents[place]].append(step)
                 self.learners[place].steps += 1
             interval = self._config.target_interval
@@ -94,7 +96,7 @@ class StackedDQN(StackedUnit[DQN]):
         self,
         samples: Mapping[int, ReplaySample],
         views: Mapping[int, ReplayView],
-        made: Mapping[int, list[Step]],
+        made: Mapping[int, list[GradientStep]],
         failures: dict[int, str],
     ) -> None:
         for agent, sample in samples.items():

@@ -6,11 +6,12 @@ are computed beside them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 import torch
+from pydantic import model_validator
 from torch import Tensor, nn
 
 from keisei.config import Settings
@@ -20,7 +21,15 @@ from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.stacked_network import share_memory, stacked
 
-__all__ = ["AgentsNetwork", "AgentsPlan", "Stack", "agents_network", "joined_network", "stacks_of"]
+__all__ = [
+    "AgentsNetwork",
+    "AgentsPlan",
+    "Stack",
+    "agents_network",
+    "joined_network",
+    "stacks_of",
+    "weights_of",
+]
 
 Stack: TypeAlias = tuple[int, ...]
 """Agents that are computed at once. An agent alone is computed by its own network."""
@@ -33,6 +42,13 @@ class AgentsPlan(Settings):
     """The network of each agent. Agent i decides for seat i."""
     stacks: tuple[Stack, ...]
     """Which agents are computed at once. Each agent is in one of them."""
+
+    @model_validator(mode="after")
+    def _has_each_agent_once(self) -> AgentsPlan:
+        stacked = sorted(agent for stack in self.stacks for agent in stack)
+        if stacked != [*range(len(self.models))] or not all(self.stacks):
+            raise ValueError(f"stacks must hold each of the {len(self.models)} agents once")
+        return self
 
 
 def stacks_of(kinds: Sequence[str | None], size: int) -> tuple[Stack, ...]:
@@ -108,6 +124,12 @@ def joined_network(plan: AgentsPlan, networks: Sequence[ActorCritic], spec: Game
             assert isinstance(stacked_one, ActorCritic)
             share_memory(stacked_one, [networks[agent] for agent in stack])
     return whole
+
+
+def weights_of(named: Mapping[str, Tensor], agent: int) -> dict[str, Tensor]:
+    """Gets the tensors of one agent out of those of all."""
+    prefix = f"{agent}."
+    return {name.removeprefix(prefix): tensor for name, tensor in named.items() if name.startswith(prefix)}
 
 
 def _rows_of(rows: Tensor, stack: Stack) -> Tensor:

@@ -90,5 +90,13 @@ class TrainedPolicy(Policy, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Player:
+    """A policy and its name."""
+
+    name: str
+    policy: Policy
+
+
 def no_values(count: int) -> FloatArray:
     return np.zeros(count, np.float32)

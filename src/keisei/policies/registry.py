@@ -13,6 +13,7 @@ from keisei.native import core
 from keisei.policies.contract import Policy
 from keisei.policies.networks import ActorCritic
 from keisei.policies.neural import NeuralPolicy
+from keisei.policies.players import PLAYERS
 from keisei.policies.players.greedy_player import GreedyPlayer
 from keisei.policies.players.heuristic_player import HeuristicPlayer, need_heuristic
 from keisei.policies.players.lookahead import need_look_ahead, need_search, need_turns
@@ -21,9 +22,6 @@ from keisei.policies.players.search_player import SearchPlayer
 from keisei.policies.seating import CHANCE, PolicyConfig, Seating
 
 __all__ = ["PLAYERS", "build_policy", "check_player", "named_player", "players_of", "seated_policies"]
-
-PLAYERS = ("random", "greedy", "heuristic", "search:DEPTH")
-"""The players that need no network."""
 
 
 def build_policy(

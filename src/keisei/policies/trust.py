@@ -68,12 +68,14 @@ def code_in(document: object, place: str = "") -> dict[str, str]:
     return found
 
 
-def demand_trust(run: RunDirectory, document: object, source: str, given: Iterable[str] = ()) -> None:
+def demand_trust(run: RunDirectory | None, document: object, source: str, given: Iterable[str] = ()) -> None:
     """Raises ``UntrustedCodeError`` if data of a run names code that the user does not trust there. ``given`` is code
-    that the user has named themselves just now."""
+    that the user has named themselves just now. What was found outside of a run is trusted in nothing."""
     wanted = {name: place for name, place in code_in(document).items() if name not in {*given}}
     if not wanted:
         return
+    if run is None:
+        raise _refusal_alone(source, *next(iter(wanted.items())))
     path = _path_of(run)
     known = [found for found in (_read(path), _THIS_PROCESS.get(path)) if found is not None]
     for name, place in wanted.items():
@@ -162,6 +164,15 @@ def _refusal(run: RunDirectory, source: str, name: str, place: str, reason: str)
         f"{source} wants to {what} {name!r} ({place}), and {reason}. That could do anything on this machine, so it was "
         f"not done. If you know this run, say so once: add --trust {run.path} to the command (in Python: "
         f"keisei.load(..., trust=True)). Runs of your own games that an earlier version started need this once too"
+    )
+
+
+def _refusal_alone(source: str, name: str, place: str) -> UntrustedCodeError:
+    return UntrustedCodeError(
+        f"{source} needs the code {name!r} ({place}), which it does not hold, and that could do anything on this "
+        f"machine, so it was not imported. If you have that code and know it, load the checkpoint with keisei.load("
+        f"{source!r}, trust=True); or put it back into the folder checkpoints of its run, and add --trust RUN to the "
+        f"command"
     )
 
 

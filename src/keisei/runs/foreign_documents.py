@@ -25,6 +25,7 @@ __all__ = [
     "LARGEST_NUMBER",
     "LARGEST_SETTINGS",
     "as_written_today",
+    "check_plain",
     "json_of",
     "settings_of",
     "shown_text",
@@ -65,7 +66,7 @@ def settings_of(text: str) -> dict[str, Any] | None:
         raise ValueError(f"it has a value that is none of its kind: {error!r}") from error
     if not isinstance(found, dict | None):
         raise ValueError(f"it must hold a table of settings (key: value), got {_short(found)}")
-    _check_plain(found)
+    check_plain(found)
     return None if found is None else as_written_today(found)
 
 
@@ -119,17 +120,17 @@ def _check_events(text: str) -> None:
             raise ValueError(f"it has a value of {len(event.value):,} letters without quotes")
 
 
-def _check_plain(value: Any) -> None:
+def check_plain(value: Any) -> None:
     """Refuses values that settings do not have, such as sets, and numbers that cannot be printed."""
     if isinstance(value, dict):
         for key, item in value.items():
             if isinstance(key, date):
                 raise ValueError(f"it has {key} for a name, and a name is a text; write it in quotes")
-            _check_plain(key)
-            _check_plain(item)
+            check_plain(key)
+            check_plain(item)
     elif isinstance(value, list):
         for item in value:
-            _check_plain(item)
+            check_plain(item)
     elif isinstance(value, str):
         _text(value)
     elif isinstance(value, int):

@@ -13,15 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from keisei.runs.durable_files import AppendFile
-from keisei.runs.foreign_documents import json_of
-from keisei.runs.foreign_files import open_foreign
 from keisei.runs.json_values import Json, finite
-
-_LARGEST, _LONGEST = 1 << 40, 1 << 24
-"""Bytes of a log, and of a line of it."""
 
 
 class RunLog:
@@ -109,18 +103,3 @@ def line_of(event: str, fields: Mapping[str, Json]) -> bytes:
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     document = {"time": now, "event": event, **{name: finite(value) for name, value in fields.items()}}
     return (json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n").encode()
-
-
-def read_log(path: Path) -> Iterator[dict[str, Any]]:
-    """Reads the lines of a log. A line that a kill has cut short is left out, as is all that is no line of a log."""
-    with (
-        open_foreign(path.parent, path.name, _LARGEST) as descriptor,
-        open(descriptor, "rb", closefd=False) as file,
-    ):
-        for line in iter(lambda: file.readline(_LONGEST), b""):
-            try:
-                document = json_of(line)
-            except ValueError:
-                continue
-            if isinstance(document, dict):
-                yield document

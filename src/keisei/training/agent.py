@@ -22,6 +22,7 @@ from keisei.evaluation.results import MatchResult
 from keisei.games.contract import GameSpec, IntArray
 from keisei.games.offers import PackedBoard
 from keisei.games.registry import GameSource
+from keisei.policies.players.trained_player import TrainedPlayer, load
 from keisei.policies.trust import trust_run, trust_settings
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import CONFIG, ID, LOCK, NewRun, RunDirectory, run_name
@@ -31,10 +32,8 @@ from keisei.training.chosen_settings import Regime, chosen_settings
 from keisei.training.events import Counters
 from keisei.training.interruption import Interruption
 from keisei.training.named_game import named_game
-from keisei.training.players import resolver
 from keisei.training.presets import run_config
 from keisei.training.settings import TrainConfig
-from keisei.training.trained_player import TrainedPlayer, load
 from keisei.training.wiring import counters_of
 
 __all__ = ["DQN", "PPO", "Agent", "Score"]
@@ -187,9 +186,7 @@ class Agent:
         another agent."""
         run, env = self._trained(), self.config.env
         me, other = Player(run.name, self.player.policy), _as_player(opponent)
-        match = play_match(
-            env.game, env.game_options(), me, other, games, seed, resolver=resolver(run.path.parent)
-        )
+        match = play_match(env.game, env.game_options(), me, other, games, seed, root=run.path.parent)
         return Score.of(match)
 
     def predict(

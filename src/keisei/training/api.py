@@ -200,10 +200,10 @@ def _branch(
     weights_from: str | None,
 ) -> Plan:
     """Makes a run that goes on from a checkpoint, or continues it if it was made before."""
+    from keisei.policies.players.finding import located_run
     from keisei.training.branching import StartingPoint, began_with  # it imports torch
-    from keisei.training.players import locate
 
-    run, which = locate(target, root)
+    run, which = located_run(target, root)
     if weights_from is not None:
         raise ConfigError(f"a branch of {target} has its weights already; leave out --from {weights_from}")
     if name is None:
@@ -229,11 +229,11 @@ def _warm_start(
     existing: Existing,
 ) -> Plan:
     """Makes a run that begins with the weights of a checkpoint, or continues it if it was made before."""
+    from keisei.policies.players.finding import located_run
     from keisei.training.branching import StartingPoint, began_with  # it imports torch
-    from keisei.training.players import locate
 
     name = name or source.name
-    old, (run, which) = _existing(root, name), locate(weights_from, root)
+    old, (run, which) = _existing(root, name), located_run(weights_from, root)
     if existing == "resume" and old is not None and began_with(old, WEIGHTS, run, which):
         return _resume(old, source if source.run is None else run_source(old), overrides)
     config = source.config(overrides).resolved()

@@ -24,6 +24,7 @@ import torch
 
 from keisei.config import Rule
 from keisei.errors import CheckpointError, ConfigError, RunDatabaseError, RunSettingsError
+from keisei.policies.players.saved_player import find_state
 from keisei.runs.archive import CheckpointArchive, Found
 from keisei.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from keisei.runs.database import RunDatabase
@@ -34,7 +35,6 @@ from keisei.runs.snapshots import SnapshotStore, named_members
 from keisei.runs.state import State
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.changes import Change, differences, shown, trained_with
-from keisei.training.players import find_state
 from keisei.training.presets import Source
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig

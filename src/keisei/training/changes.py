@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from keisei.config import Rule, classes_of
 from keisei.errors import RunError, RunSettingsError
-from keisei.runs.directory import CONFIG, RunDirectory, config_digest
-from keisei.runs.foreign_documents import as_written_today
+from keisei.runs.directory import CONFIG, RunDirectory
 from keisei.training.presets import run_config
 from keisei.training.settings import LENGTH, TrainConfig
 
@@ -145,15 +144,12 @@ def _check_length(run: RunDirectory, checkpoint: Checkpoint, config: TrainConfig
 
 
 def trained_with(run: RunDirectory, checkpoint: Checkpoint) -> Mapping[str, Any]:
-    """Gives the settings that a checkpoint was trained with. Older versions of Keisei saved their digest only; the file
-    of the run that has this digest is taken then, or config.yaml if there is none."""
-    settings = checkpoint.documents.get("settings")
-    if isinstance(settings, Mapping):
-        return as_written_today(settings)
-    for path in run.earlier_configs():
-        if config_digest(config := _read(run, path)) == checkpoint.config_digest:
-            return config
-    return run_config(run).resolved().model_dump(mode="json")
+    """Gets the settings that a checkpoint was trained with, or those of config.yaml if an older version of Keisei has
+    saved none."""
+    from keisei.policies.players.player_document import trained_settings  # it imports torch
+
+    found = trained_settings(checkpoint, run)
+    return run_config(run).resolved().model_dump(mode="json") if found is None else found[0]
 
 
 def _misfits(run: RunDirectory, checkpoint: Checkpoint) -> list[Change]:

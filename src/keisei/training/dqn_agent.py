@@ -26,6 +26,7 @@ from keisei.learners.contract import Report
 from keisei.machine.cores import usable_cores
 from keisei.parallel.config import MAX_WORKERS
 from keisei.parallel.deliveries import copy_slab
+from keisei.policies.players.finding import RUNS
 from keisei.policies.players.inference_policy import InferencePolicy, load_weights
 from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive
@@ -35,7 +36,6 @@ from keisei.runs.state import State
 from keisei.runs.state_tensors import model_tensors
 from keisei.training.api import Existing, as_assignments, plan_run
 from keisei.training.callbacks import Callback
-from keisei.training.players import RUNS, resolver
 from keisei.training.presets import load_preset, preset_names, run_config
 from keisei.training.regimes.dqn import build_buffer, build_learner
 from keisei.training.regimes.learner_settings import DQNSettings
@@ -251,9 +251,7 @@ class DQNAgent:
         env = self.config.env
         player = Player("agent", self.policy(temperature))
         runs = RUNS if self.run is None else self.run.root
-        return play_match(
-            env.game, env.game_options(), player, opponent, games, seed, resolver=resolver(runs)
-        )
+        return play_match(env.game, env.game_options(), player, opponent, games, seed, root=runs)
 
     def add_trajectory_to_buffer(self, trajectory: Experiences) -> int:
         """Copies collected experience into the agent's replay. Gives the number of decisions that it has now.

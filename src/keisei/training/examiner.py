@@ -16,15 +16,15 @@ from keisei.evaluation.results import MatchResult
 from keisei.games.contract import GameSpec
 from keisei.games.offers import RecordedGame
 from keisei.learners.contract import Learner
+from keisei.policies.players.saved_player import SavedPlayer
 from keisei.ranges import MAX_SEED
 from keisei.runs.archive import CheckpointArchive
-from keisei.runs.checkpoint import check_game, checkpoint_name, load_checkpoint, restoring
+from keisei.runs.checkpoint import checkpoint_name, load_checkpoint
 from keisei.runs.database import RunDatabase
 from keisei.runs.directory import RunDirectory
 from keisei.runs.replays import SUFFIX, GameReplay, write_replay
 from keisei.runs.rows import EvaluationRow, GameRow
 from keisei.training.events import Counters, Evaluation
-from keisei.training.players import resolver
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
 from keisei.training.standings import rate_run
@@ -50,7 +50,6 @@ class Examiner:
         self._run, self._config, self._spec = run, config, spec
         self._store, self._database, self._tell = store, database, tell
         self._regime = regime_of(config)
-        self._resolver = resolver(run.root)
 
     def examine(self, learner: Learner[Any], counters: Counters, checkpoint: Path | None) -> Evaluation:
         """Plays an evaluation. ``checkpoint`` has these weights; None means that they could not be saved and cannot
@@ -73,10 +72,8 @@ class Examiner:
         if path is None:
             return None
         try:
-            checkpoint, temperature = load_checkpoint(path), self._config.evaluation.temperature
-            check_game(checkpoint, self._spec.name)
-            with restoring(checkpoint, "a player"):
-                policy = self._regime.saved_policy(self._config, checkpoint, self._spec, temperature)
+            saved = SavedPlayer.of(load_checkpoint(path), self._run, path.name)
+            policy = saved.policy(self._spec, self._config.evaluation.temperature)
         except CheckpointError as error:
             self._tell(f"the best checkpoint can't be loaded, so the next one replaces it: {error}")
             return None
@@ -106,7 +103,7 @@ class Examiner:
             (self._config.run.seed + counters.update) & MAX_SEED,
             opening_plies=settings.opening_plies,
             record=settings.records > 0,
-            resolver=self._resolver,
+            root=self._run.root,
         )
         row = _row(match, counters)
         try:

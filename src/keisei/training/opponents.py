@@ -11,10 +11,10 @@ from keisei.config import problem_report
 from keisei.errors import ConfigError, KeiseiError
 from keisei.evaluation.matches import check_opening
 from keisei.parallel.config import ParallelConfig
+from keisei.policies.players.saved_player import load_player
 from keisei.policies.registry import build_policy, check_player, players_of
 from keisei.policies.seating import OpponentConfig, PolicyConfig, Seating
 from keisei.training.league.fixed_members import as_policy
-from keisei.training.players import load_player
 from keisei.training.settings import TrainConfig
 
 __all__ = ["check_opponents"]

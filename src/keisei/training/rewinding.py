@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from keisei.policies.players.saved_player import find_state
 from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.database import RunDatabase
@@ -16,7 +17,6 @@ from keisei.runs.directory import ID, LOCK, RunDirectory, RunState, free_path
 from keisei.runs.durable_files import file_errors, sync_directory, write_new
 from keisei.training.branching import share_file
 from keisei.training.changes import check_changes
-from keisei.training.players import find_state
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import counters_of
 

@@ -24,7 +24,7 @@ from keisei.training.league.records import LeagueRecords
 from keisei.training.regimes.loop import Parts
 from keisei.training.remote_control import PausableClock, Reach, RemoteControl
 from keisei.training.settings import TrainConfig
-from keisei.training.wiring import capture, connect
+from keisei.training.wiring import capture, connect, player_document
 from keisei.training.worker_events import WorkerWatch
 
 __all__ = ["Calls", "Session"]
@@ -81,8 +81,9 @@ class Session:
         stack.callback(parts.manager.stop_workers)
         league = None
         if parts.league is not None:
-            game, members = parts.spec.name, SnapshotStore(run.league)
-            league = LeagueRecords(parts.league, members, store, database, game, calls.tell)
+            game, player = parts.spec.name, player_document(config)
+            members = SnapshotStore(run.league)
+            league = LeagueRecords(parts.league, members, store, database, game, player, calls.tell)
             league.write(counters.update)
         autosave = Autosave(
             store, config.run, lambda counters: capture(parts, counters, config), calls.on_checkpoint

@@ -21,6 +21,7 @@ from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.model_config import FOR_BOARDS, ModelConfig, least_weights
 from keisei.policies.networks import ActorCritic
+from keisei.policies.players.player_document import DOCUMENT, PlayerDocument
 from keisei.runs.checkpoint import Checkpoint, check_game, restoring
 from keisei.runs.directory import RunDirectory, config_digest
 from keisei.runs.json_values import Json
@@ -171,6 +172,7 @@ def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint
     """Makes a checkpoint between two updates. It holds copies, so training may continue while it is written; only
     pieces, which the buffer keeps, are read when they are written."""
     learner, buffer = parts.learner.state(), parts.buffer.state()
+    agents = regime_of(config).agents_plan(parts.learner)
     league = State() if parts.league is None else parts.league.state()
     snapshots = parts.manager.snapshot()
     tables: list[Json] = [
@@ -193,6 +195,7 @@ def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint
             "tables": tables,
             "games": games_digest(config),
             "settings": config.model_dump(mode="json"),
+            DOCUMENT: player_document(config, agents).model_dump(mode="json"),
         },
         config_digest=config_digest(config),
     )
@@ -209,8 +212,18 @@ def first_checkpoint(config: TrainConfig, learner: State) -> Checkpoint:
             "tables": [],
             "games": games_digest(config),
             "settings": config.model_dump(mode="json"),
+            DOCUMENT: player_document(config).model_dump(mode="json"),
         },
         config_digest=config_digest(config),
+    )
+
+
+def player_document(config: TrainConfig, agents: AgentsPlan | None = None) -> PlayerDocument:
+    """Says what the player of a run is. ``agents`` are those of independent agents."""
+    model = config.model if agents is None else None
+    options, temperature = config.env.game_options(), config.evaluation.temperature
+    return PlayerDocument(
+        game=config.env.game, options=options, model=model, agents=agents, temperature=temperature
     )
 
 

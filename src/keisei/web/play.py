@@ -84,7 +84,7 @@ def play(players: Players, wanted: PlayedGame) -> dict[str, Any]:
         table.step(line, wanted.chosen)
     if wanted.at is None and table.policies:
         table.reply(line)
-    policy = players.load(wanted.judge, spec)[1] if wanted.judge else None
+    policy = players.load(wanted.judge, spec) if wanted.judge else None
     frame = line.frame(wanted.at, wanted.view, policy)
     is_newest = frame["ply"] == frame["plies"]
     return frame | {
@@ -149,7 +149,7 @@ class _Table:
         self.names = wanted.seats or [PERSON] * spec.seats
         self.seed = wanted.seed
         self.policies = {
-            name: players.load(name, spec, wanted.temperature)[1] for name in {*self.names} - {PERSON}
+            name: players.load(name, spec, wanted.temperature) for name in {*self.names} - {PERSON}
         }
         persons = self.names.count(PERSON)
         if spec.simultaneous and persons > 1:

@@ -28,14 +28,14 @@ class Players:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self._loaded: OrderedDict[tuple[object, ...], tuple[str, Policy]] = OrderedDict()
+        self._loaded: OrderedDict[tuple[object, ...], Policy] = OrderedDict()
 
     def game_of(self, run: str) -> tuple[str, dict[str, Any]]:
         """Gives the game of a run and its options. It waits for no torch, as watching needs none."""
-        from keisei.training.presets import run_config
+        from keisei.policies.players.finding import game_of
 
-        env = run_config(self.catalogue.run(run)).env
-        return env.game, dict(env.game_options())
+        game = game_of(str(self.catalogue.run(run).path), self.catalogue.root)
+        return game.name, dict(game.options)
 
     def names(self, game: Game) -> list[str]:
         """Gives the players without a network that can play a game. The game is a new one; it is played."""
@@ -45,12 +45,12 @@ class Players:
         deepest = DEEPEST if "search:DEPTH" in players_of(game) else 0
         return [*found, *(f"search:{depth}" for depth in range(1, deepest + 1))]
 
-    def load(self, text: str, spec: GameSpec, temperature: float = 0.0) -> tuple[str, Policy]:
+    def load(self, text: str, spec: GameSpec, temperature: float = 0.0) -> Policy:
         """Loads ``random``, ``greedy``, ``heuristic``, ``search:DEPTH``, ``RUN@best``, ``RUN@latest`` or
-        ``RUN@update-000000042``, and gives its name and its policy."""
+        ``RUN@update-000000042``."""
         run, at, which = text.rpartition("@")
         if not at:
-            return text, self._named(text, spec)
+            return self._named(text, spec)
         if not _WHICH.fullmatch(which):
             raise NotFoundError(f"a checkpoint is named best, latest or update-NUMBER, got {which[:50]!r}")
         directory = self.catalogue.run(run)
@@ -59,7 +59,10 @@ class Players:
         best = directory.checkpoints / "best"
         key = (run, which, newest, best.resolve() if best.exists() else None, temperature, spec.name)
         if key not in self._loaded:
-            self._loaded[key] = self._trained(f"{directory.path}@{which}", spec, temperature)
+            from keisei.policies.players.saved_player import load_player
+
+            text = f"{directory.path}@{which}"
+            self._loaded[key] = load_player(text, spec, self.catalogue.root, temperature).policy
         self._loaded.move_to_end(key)
         while len(self._loaded) > _KEPT:
             self._loaded.popitem(last=False)
@@ -68,14 +71,9 @@ class Players:
     def judge(self, run: str, spec: GameSpec) -> Policy | None:
         """Loads the newest weights of a run; None if it has none yet."""
         try:
-            return self.load(f"{run}@latest", spec)[1]
+            return self.load(f"{run}@latest", spec)
         except RunError:
             return None
-
-    def _trained(self, text: str, spec: GameSpec, temperature: float) -> tuple[str, Policy]:
-        from keisei.training.players import load_trained
-
-        return load_trained(text, spec, self.catalogue.root, temperature)
 
     def _named(self, text: str, spec: GameSpec) -> Policy:
         from keisei.policies.players.search_player import SearchPlayer

@@ -71,9 +71,9 @@ def _line(replay: GameReplay) -> Line:
 
 def _check_game(run: RunDirectory, game: str) -> None:
     """Refuses a replay of another game than the run's: the file may be a stranger's, and a game may be code."""
-    from keisei.training.presets import run_config
+    from keisei.policies.players.finding import game_of
 
-    own = run_config(run).env.game
+    own = game_of(str(run.path), run.root).name
     if game != own:
         raise GameError(
             f"this is a game of {game[:100]!r}, and {run.name} plays {own}; it was not kept by this run"

@@ -64,7 +64,7 @@ def warmed_up(players: Players) -> None:
     """Imports what players need, torch above all. It takes seconds, which no thought has to spare."""
     import torch
 
-    import keisei.training.players  # noqa: F401
+    import keisei.policies.players.saved_player  # noqa: F401
 
     torch.set_num_threads(1)  # the cores belong to training
 

@@ -105,8 +105,9 @@ def test_a_person_draws_a_record(tmp_path: Path, name: str, start: bytes, shown:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--out=x.bmp"], "pictures are GIF, PNG or SVG"),
+        (["--out=x.bmp"], "this picture is NAME.gif or NAME.png or NAME.svg"),
         (["--out=nowhere/x.gif"], "there is no folder"),
+        (["--out=x.gif", "--turns=3"], "--turns 3 is for a run"),
         (["--out=x.gif", "--ply=9999"], "--ply 9999: the game has"),
         (["--out=x.gif", "--number=2"], "has 1 games"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -18,13 +17,12 @@ from rich.text import Text
 
 from keisei.cli.views.plain_view import PlainView, describe, ending
 from keisei.cli.views.run_history import KEPT, PLIES, Figure, Note, RunHistory
-from keisei.cli.views.terminal import Terminal
 from keisei.cli.views.wording import clock, figure, one_line, percent
 from keisei.runs.rows import EvaluationRow
 from keisei.training.callbacks import Callback
 from keisei.training.events import Ended, Evaluation, Saved, Started, Update
 
-__all__ = ["LiveView", "View", "make_view", "render_still"]
+__all__ = ["LiveView", "View", "make_view"]
 
 REFRESHES_PER_SECOND = 2
 WIDEST = 120
@@ -93,15 +91,6 @@ class LiveView(Callback):
 
 View = PlainView | LiveView
 """Shows a run as a callback. Use it in a ``with``."""
-
-
-def render_still(view: LiveView, width: int = 100) -> str:
-    """Gives the current panel as an SVG."""
-    console = Terminal(
-        file=io.StringIO(), record=True, width=width, height=40, force_terminal=True, color_system="truecolor"
-    )
-    console.print(TrainingPicture(view.history))
-    return console.export_svg(title="keisei train", unique_id="keisei-train")
 
 
 class TrainingPicture:

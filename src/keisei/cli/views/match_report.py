@@ -21,7 +21,7 @@ from keisei.errors import ConfigError
 if TYPE_CHECKING:
     from keisei.evaluation import Interval, MatchResult, Tally
     from keisei.games import GameSpec
-    from keisei.training.players import CheckpointFacts
+    from keisei.policies.players.saved_player import CheckpointFacts
 
 
 _LONGEST_NAME = 80

@@ -17,6 +17,8 @@ from keisei.parallel.plan import LeaguePlan
 from keisei.parallel.tables import TableSnapshot
 from keisei.parallel.worker.members import with_members_of
 from keisei.policies.networks import build_network
+from keisei.policies.players.finding import RUNS
+from keisei.policies.players.saved_player import find_player
 from keisei.policies.seating import PolicyConfig
 from keisei.policies.trust import demand_trust, trust_settings
 from keisei.runs.checkpoint import Checkpoint
@@ -28,7 +30,6 @@ from keisei.training.league.fixed_members import as_policy, has_values, is_playe
 from keisei.training.league.opponents import TENSORS, OpponentManager
 from keisei.training.league.roster import Member, Roster
 from keisei.training.league.settings import LeagueSettings, MemberSettings
-from keisei.training.players import RUNS, load_network
 
 __all__ = ["Assembly", "assemble"]
 
@@ -176,13 +177,13 @@ class _Loading:
         if is_player(given.policy, self.spec):
             return self.roster.add("player", as_policy(given))
         try:
-            found = load_network(given.policy, self.spec, self._root)
+            model, policy = find_player(given.policy, self._root).network(self.spec)
         except KeiseiError as error:  # a run that is resumed with this member is refused, and has not failed
             raise ConfigError(f"league.members: {given.policy}: {error}") from error
         if self.run is not None:
-            trust_settings(self.run, found.model)  # it was trusted in its own run
-        member = self.roster.add("run", as_policy(given, found), model=found.model)
-        self.weights[member.number] = found.network.state_dict()
+            trust_settings(self.run, model)  # it was trusted in its own run
+        member = self.roster.add("run", as_policy(given, policy), model=model)
+        self.weights[member.number] = policy.network.state_dict()
         return member
 
     def _find_weights(self, member: Member) -> bool:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from keisei.games.contract import GameSpec
 from keisei.policies.model_config import ModelConfig
+from keisei.policies.neural import NeuralPolicy
+from keisei.policies.players.saved_player import find_player
 from keisei.policies.registry import named_player
 from keisei.policies.seating import PolicyConfig
 from keisei.training.league.settings import LeagueSettings, MemberSettings
-from keisei.training.players import RunNetwork, load_network
 
 __all__ = ["as_policy", "check_members", "has_values", "is_player"]
 
@@ -19,7 +20,7 @@ def check_members(settings: LeagueSettings, spec: GameSpec, root: Path) -> None:
     writes anything. Players by name are checked by ``check_opponents``, also when a run is resumed."""
     for member in settings.members if settings.enabled else ():
         if not is_player(member.policy, spec):
-            load_network(member.policy, spec, root)
+            find_player(member.policy, root).network(spec)
 
 
 def is_player(name: str, spec: GameSpec) -> bool:
@@ -27,11 +28,11 @@ def is_player(name: str, spec: GameSpec) -> bool:
     return named_player(name, spec) is not None
 
 
-def as_policy(member: MemberSettings, network: RunNetwork | None = None) -> PolicyConfig:
-    """Gives how a member plays. ``network`` is that of a run."""
+def as_policy(member: MemberSettings, policy: NeuralPolicy | None = None) -> PolicyConfig:
+    """Gives how a member plays. ``policy`` is that of a run."""
     temperature = member.temperature
     if temperature is None:
-        temperature = network.temperature if network is not None and has_values(network.model) else 1.0
+        temperature = policy.temperature if policy is not None and policy.network.meaning == "q" else 1.0
     return PolicyConfig(policy=member.policy, temperature=temperature, epsilon=member.epsilon)
 
 

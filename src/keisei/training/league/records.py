@@ -11,6 +11,7 @@ from torch import Tensor
 from keisei.errors import CheckpointWriteError, RunDatabaseError
 from keisei.evaluation.ratings import Pairing, Rating, rate
 from keisei.evaluation.statistics import Tally
+from keisei.policies.players.player_document import DOCUMENT, PlayerDocument
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.database import RunDatabase
@@ -38,10 +39,11 @@ class LeagueRecords:
         archive: CheckpointArchive,
         database: RunDatabase,
         game: str,
+        player: PlayerDocument,
         tell: Callable[[str, str], None],
     ) -> None:
         self._league, self._store, self._archive = league, store, archive
-        self._database, self._game, self._tell = database, game, tell
+        self._database, self._game, self._player, self._tell = database, game, player, tell
         self._problems: set[str] = set()
         self._cells: dict[str, dict[int, LeagueResultRow]] = {}
         """The matrix, by the learner's last snapshot and the member's number."""
@@ -83,11 +85,14 @@ class LeagueRecords:
             self._problems.discard(problem)
 
     def _checkpoint(self, member: Member, weights: Mapping[str, Tensor]) -> Checkpoint:
+        """A snapshot plays as the run does in its evaluations, and another run as in the league."""
+        own = {} if member.kind == "snapshot" else {"temperature": member.player.temperature}
+        player = self._player.model_copy(update={"model": member.model, **own})
         return Checkpoint(
             game=self._game,
             counters={"update": member.update},
             tensors={"model": weights},
-            documents={"member": member.document()},
+            documents={"member": member.document(), DOCUMENT: player.model_dump(mode="json")},
         )
 
     def _member_rows(self, update: int) -> list[LeagueMemberRow]:

@@ -13,7 +13,6 @@ from keisei.policies.q_network import QNetwork
 from keisei.training.regimes.learner_settings import DQNSettings
 from keisei.training.regimes.loop import play_and_learn
 from keisei.training.regimes.registry import Regime
-from keisei.training.regimes.trained_policies import current_policy, saved_policy
 from keisei.training.settings import TrainConfig
 
 __all__ = ["REGIME", "build_buffer", "build_learner"]
@@ -46,4 +45,4 @@ def build_buffer(config: TrainConfig, settings: DQNSettings, spec: GameSpec, lea
     )
 
 
-REGIME = Regime(build_learner, build_buffer, play_and_learn, saved_policy, current_policy)
+REGIME = Regime(build_learner, build_buffer, play_and_learn)

@@ -27,14 +27,11 @@ from keisei.games.randomness import keyed_word
 from keisei.games.registry import portable_name
 from keisei.learners.agent_plan import AgentPlan
 from keisei.learners.contract import Report
-from keisei.learners.independent import IndependentLearners, of_agent, plan_agents
+from keisei.learners.independent import IndependentLearners, plan_agents
 from keisei.learners.ppo import PPO
-from keisei.policies.agents_network import AgentsNetwork, AgentsPlan, joined_network
+from keisei.policies.agents_network import AgentsNetwork, AgentsPlan
 from keisei.policies.agents_policy import AgentsPolicy
-from keisei.policies.networks import build_network
-from keisei.runs.checkpoint import Checkpoint
 from keisei.runs.metric_names import AGENT_RETURN
-from keisei.runs.state_tensors import load_model
 from keisei.training.events import Counters, Update
 from keisei.training.regimes.background import InBackground, InTurn, Learning, joined
 from keisei.training.regimes.learner_settings import IndependentSettings
@@ -178,20 +175,6 @@ def _rollout_buffer(
     )
 
 
-def saved_policy(
-    config: TrainConfig, checkpoint: Checkpoint, spec: GameSpec, temperature: float
-) -> AgentsPolicy:
-    settings = config.learner
-    assert isinstance(settings, IndependentSettings)
-    plans = agent_plans(config, settings, spec)
-    networks = [build_network(plan.model, spec, seed=None) for plan in plans]
-    for agent, network in enumerate(networks):
-        load_model(network, of_agent(checkpoint.tensors, agent).get("model", {}))
-    game = config.env.make(batch=1, seed=0)
-    whole = joined_network(plan_agents(plans, game, settings.stack_size), networks, spec)
-    return AgentsPolicy(whole, spec, temperature)
-
-
 def current_policy(learner: IndependentLearners, spec: GameSpec, temperature: float) -> AgentsPolicy:
     """Makes a policy with a copy of the weights: agents may be learning in the background."""
     with learner.whole:
@@ -204,4 +187,4 @@ def agents_plan(learner: IndependentLearners) -> AgentsPlan:
     return learner.plan
 
 
-REGIME = Regime(build_learner, build_buffer, independent, saved_policy, current_policy, agents_plan)
+REGIME = Regime(build_learner, build_buffer, independent, current_policy, agents_plan)

@@ -11,7 +11,6 @@ from keisei.policies.networks import build_network
 from keisei.training.regimes.learner_settings import PPOSettings
 from keisei.training.regimes.loop import play_and_learn
 from keisei.training.regimes.registry import Regime
-from keisei.training.regimes.trained_policies import current_policy, saved_policy
 from keisei.training.settings import TrainConfig
 
 __all__ = ["REGIME"]
@@ -47,4 +46,4 @@ def build_buffer(
     )
 
 
-REGIME = Regime(build_learner, build_buffer, play_and_learn, saved_policy, current_policy)
+REGIME = Regime(build_learner, build_buffer, play_and_learn)

@@ -18,8 +18,8 @@ from keisei.experience.contract import Buffer
 from keisei.games.contract import Game, GameSpec
 from keisei.learners.contract import Learner
 from keisei.policies.agents_network import AgentsPlan
-from keisei.policies.contract import Policy, TrainedPolicy
-from keisei.runs.checkpoint import Checkpoint
+from keisei.policies.contract import Policy
+from keisei.policies.players.saved_player import policy_of
 from keisei.training.events import Counters, Update
 from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.settings import TrainConfig
@@ -39,10 +39,10 @@ class Regime(Generic[OwnSettings, OwnLearner]):
     build_learner: Callable[[TrainConfig, OwnSettings, Game, torch.device], OwnLearner]
     build_buffer: Callable[[TrainConfig, OwnSettings, GameSpec, OwnLearner], Buffer[Any]]
     loop: Callable[[Parts, Pace, Counters], Iterator[Update]]
-    saved_policy: Callable[[TrainConfig, Checkpoint, GameSpec, float], TrainedPolicy]
-    """Makes the policy of a checkpoint, at a temperature."""
-    current_policy: Callable[[OwnLearner, GameSpec, float], Policy]
-    """Makes the policy that is being trained."""
+    current_policy: Callable[[OwnLearner, GameSpec, float], Policy] = lambda learner, spec, temperature: (
+        policy_of(learner.behaviour(1.0).network, spec, temperature)
+    )
+    """Makes the policy that is being trained, at a temperature."""
     agents_plan: Callable[[OwnLearner], AgentsPlan | None] = lambda learner: None
     """Gives the networks that workers build if each seat has its own; None if one network plays all seats."""
 

@@ -16,7 +16,8 @@ from keisei.games.worlds.entities import Colour
 from keisei.games.worlds.environment import Environment
 from keisei.games.worlds.picture import Shot, shot_of
 from keisei.policies.contract import Policy, Situation
-from keisei.training.players import game_of, load_trained
+from keisei.policies.players.finding import game_of
+from keisei.policies.players.saved_player import find_player
 
 __all__ = ["Episode", "episode_of", "play_turns"]
 
@@ -39,7 +40,7 @@ def episode_of(run: str, *, root: Path, seed: int = 0, turns: int | None = None)
         raise ConfigError(
             f"{run} plays {game.name}, which is no world of cells, so there is nothing to draw; keisei play shows it"
         )
-    _, policy = load_trained(run, world.spec, root)
+    policy = find_player(run, root).policy(world.spec)
     return Episode(list(_shots(world, policy, seed, turns)), legend_of(world.world.kinds))
 
 

@@ -21,7 +21,8 @@ from keisei.games.registry import make_game
 from keisei.games.worlds.cleanup import ACTIONS
 from keisei.games.worlds.environment import Environment
 from keisei.policies.contract import Policy
-from keisei.training.players import find_run, game_of, load_players
+from keisei.policies.players.finding import find_run, game_of
+from keisei.policies.players.saved_player import load_players
 from keisei.training.studies.episodes import play_turns
 
 __all__ = ["Choice", "Diagram", "schelling_diagram"]

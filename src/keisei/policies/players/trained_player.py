@@ -14,9 +14,9 @@ from keisei.games.offers import PackedBoard
 from keisei.games.registry import make_game
 from keisei.policies.agents_policy import AgentsPolicy
 from keisei.policies.contract import TrainedPolicy
+from keisei.policies.players.finding import RUNS, RunGame
+from keisei.policies.players.saved_player import find_player
 from keisei.policies.sampling import sample
-from keisei.policies.trust import trust_run
-from keisei.training.players import RUNS, RunGame, game_of, load_trained, run_of
 
 __all__ = ["TrainedPlayer", "load"]
 
@@ -29,19 +29,16 @@ def load(
     """Loads the player of a run or of a checkpoint.
 
     ``run`` is the path of a run, its name below ``root``, ``RUN@best``, ``RUN@latest``, ``RUN@42``, or the path of a
-    checkpoint. A run plays with its best checkpoint, or with its latest if none is marked best. ``seed`` is for the
-    draws of ``predict`` and ``play`` at a temperature above 0. Of a run of independent agents, ``seat`` names the
-    agent. With ``trust``, the run may import the game and the networks that it names: do this for runs of people whom
-    you trust with this machine.
+    checkpoint, which may have been copied from another machine. A run plays with its best checkpoint, or with its
+    latest if none is marked best. ``seed`` is for the draws of ``predict`` and ``play`` at a temperature above 0. Of
+    independent agents, ``seat`` names one. With ``trust``, the run or the checkpoint may import the game and the
+    networks that it names: do this for those of people whom you trust with this machine.
     """
-    text, folder = str(run), Path(root)
-    if trust:
-        trust_run(run_of(text, folder), keep=False)
-    game = game_of(text, folder)
-    name, policy = load_trained(text, game.spec, folder)
+    saved = find_player(str(run), Path(root), trust=trust)
+    policy = saved.policy()
     if seat is not None:
-        policy = _of_seat(policy, seat, text)
-    return TrainedPlayer(name, game, policy, seed)
+        policy = _of_seat(policy, seat, saved.name)
+    return TrainedPlayer(saved.name, saved.game, policy, seed)
 
 
 def _of_seat(policy: TrainedPolicy, seat: int, run: str) -> TrainedPolicy:

@@ -14,8 +14,8 @@ from keisei.evaluation import Player, play_match
 from keisei.games.contract import Game
 from keisei.games.shogi import Board
 from keisei.policies import NeuralPolicy, Situation
+from keisei.policies.players.trained_player import TrainedPlayer
 from keisei.runs.directory import RunDirectory
-from keisei.training.trained_player import TrainedPlayer
 
 
 @pytest.fixture

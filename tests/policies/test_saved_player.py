@@ -16,9 +16,10 @@ from keisei import make_game
 from keisei.errors import CheckpointError, ConfigError, RunError
 from keisei.evaluation import Player, play_match
 from keisei.policies import NeuralPolicy, RandomPolicy
+from keisei.policies.players.finding import find_run, game_of
+from keisei.policies.players.saved_player import find_player, load_player, load_players
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import CONFIG, RunDirectory
-from keisei.training.players import find_checkpoint, find_run, game_of, load_player, load_players, resolver
 
 SPEC = make_game("tictactoe").spec
 
@@ -64,7 +65,7 @@ def is_update(player: Player, run: RunDirectory, update: int) -> bool:
 def test_a_text_names_a_checkpoint_and_its_weights(
     run: RunDirectory, root: Path, text: str, update: int
 ) -> None:
-    assert find_checkpoint(text, root).samefile(run.checkpoints / f"update-{update:09d}")
+    assert find_player(text, root).path.samefile(run.checkpoints / f"update-{update:09d}")
     player = load_player(text, SPEC, root)
     assert is_update(player, run, update)
     assert not is_update(player, run, update + 1)
@@ -91,17 +92,17 @@ def test_within_the_checkpoints_a_name_is_enough(
 
 def test_without_a_best_one_a_run_is_its_latest(root: Path) -> None:
     make_run(root, "a", (3, 4))
-    assert find_checkpoint("a", root).name == "update-000000004"
+    assert find_player("a", root).path.name == "update-000000004"
     with pytest.raises(CheckpointError, match=r"no checkpoint best: it has 3, 4, and none is marked best"):
-        find_checkpoint("a@best", root)
+        find_player("a@best", root)
 
 
 def test_a_second_attempt_at_an_update_is_the_one_that_counts(run: RunDirectory, root: Path) -> None:
     CheckpointArchive(run.checkpoints, keep=100).save(checkpoint_of(run, 10))
-    assert find_checkpoint("a@10", root).name == "update-000000010-1"
+    assert find_player("a@10", root).path.name == "update-000000010-1"
     assert load_player("a@10", SPEC, root).name == "a@10-1"
-    assert find_checkpoint("a@10-1", root).name == "update-000000010-1"
-    assert find_checkpoint("a@update-000000010", root).name == "update-000000010"
+    assert find_player("a@10-1", root).path.name == "update-000000010-1"
+    assert find_player("a@update-000000010", root).path.name == "update-000000010"
 
 
 def test_the_network_plays_as_it_was_saved(run: RunDirectory, root: Path) -> None:
@@ -109,12 +110,10 @@ def test_the_network_plays_as_it_was_saved(run: RunDirectory, root: Path) -> Non
     assert isinstance(player.policy, NeuralPolicy)
     assert player.policy.temperature == 0.5
     assert not player.policy.network.training
-    by_text = play_match(
-        "tictactoe", None, "a@20", "random", 20, seed=3, resolver=resolver(root, 0.5), record=True
-    )
-    saved = Player("a@20", NeuralPolicy(network_of(run, 20), SPEC, 0.5))
+    by_text = play_match("tictactoe", None, "a@20", "random", 20, seed=3, root=root, record=True)
+    saved = Player("a@20", NeuralPolicy(network_of(run, 20), SPEC, 0.0))
     assert by_text.games == play_match("tictactoe", None, saved, "random", 20, seed=3, record=True).games
-    other = Player("a@20", NeuralPolicy(network_of(run, 5), SPEC, 0.5))
+    other = Player("a@20", NeuralPolicy(network_of(run, 5), SPEC, 0.0))
     assert by_text.games != play_match("tictactoe", None, other, "random", 20, seed=3, record=True).games
 
 
@@ -178,7 +177,7 @@ def test_all_checkpoints_of_a_run_without_the_damaged_ones(
 def test_a_checkpoint_that_is_not_there(run: RunDirectory, root: Path, text: str, message: str) -> None:
     make_run(root, "empty", ())
     with pytest.raises(CheckpointError, match=message):
-        find_checkpoint(text, root)
+        find_player(text, root)
 
 
 @pytest.mark.parametrize("text", ["alpa", "alpa@best", "", "@best", "runs", "somewhere/else"])
@@ -211,7 +210,8 @@ def test_weights_that_are_not_of_the_runs_network(run: RunDirectory, root: Path)
     config["model"]["hidden_dim"] = 9
     run.change_config(config)
     with pytest.raises(
-        CheckpointError, match=r"update-000000010 does not fit runs/a/config\.yaml: .*another network"
+        CheckpointError,
+        match=r"update-000000010: .*another network",
     ):
         load_player("a", SPEC, root)
 
