@@ -277,7 +277,7 @@ def test_commands_that_start_others_ask_too(
 ) -> None:
     by_file(victim)
     assert "nobody has said here that they trust this run" in asked(*words, "--root", ".")(victim)
-    assert "there is no such run" in asked(*words, "--root", ".", "--trust", "nobody")(victim)
+    assert "no run is named 'nobody'" in asked(*words, "--root", ".", "--trust", "nobody")(victim)
     assert not ran(folder)
 
 
