@@ -22,13 +22,13 @@ manager and worker never both wait for the other to read."""
 
 
 class LeaguePlan(Settings):
-    """Who may sit beside the learner. Snapshots of the learner come and go on the shelf; the rest is known from the
-    start."""
+    """Who may sit beside the learner. Earlier versions of the learner come and go on the shelf; the rest is known
+    from the start."""
 
     players: dict[int, PolicyConfig] = Field(default_factory=dict)
     """The members without a place on the shelf, by number: players that need no weights."""
-    snapshots: Annotated[int, Field(ge=0)] = 16
-    """Places on the shelf for snapshots of the learner."""
+    places: Annotated[int, Field(ge=0)] = 16
+    """Places on the shelf for earlier versions of the learner."""
     networks: tuple[ModelConfig, ...] = ()
     """The networks of further members with weights. Each has a place of its own on the shelf."""
 

@@ -7,13 +7,21 @@ The code is the same in every backend. A backend gives the worker a channel to t
 from __future__ import annotations
 
 import time
-from typing import Protocol
 
 from keisei.errors import ParallelError
 from keisei.experience.slab import SlabRecord
 from keisei.games.contract import GameSpec
 from keisei.parallel.arena import Arena
-from keisei.parallel.messages import PIECE_BYTES, THROUGH_PIPE, Order, OrderKind, Question, Start, StatePiece
+from keisei.parallel.messages import (
+    PIECE_BYTES,
+    THROUGH_PIPE,
+    Manager,
+    Order,
+    OrderKind,
+    Question,
+    Start,
+    StatePiece,
+)
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
 from keisei.parallel.worker.members import Members
@@ -28,22 +36,6 @@ from keisei.policies.registry import seated_policies
 
 class WorkerStopped(Exception):  # noqa: N818  (an order, not an error)
     """The manager asks this worker to end at once, in the middle of a slab."""
-
-
-class Manager(Protocol):
-    """The calls to the manager that a worker makes while it plays."""
-
-    def ask(self, question: Question) -> None:
-        """Waits until the manager has written the decisions of a step into the slab."""
-        ...
-
-    def fetch_state(self, table: int) -> bytes:
-        """Gives the state of a table if it is too large for a slot of the arena."""
-        ...
-
-    def deliver_piece(self, piece: StatePiece) -> None:
-        """Sends one part of such a state."""
-        ...
 
 
 class SelfPlayWorker:

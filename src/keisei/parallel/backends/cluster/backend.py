@@ -20,9 +20,9 @@ from keisei.parallel.backends.cluster.parcels import Briefing
 from keisei.parallel.backends.cluster.supplies import Supplies
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.config import ParallelConfig
+from keisei.parallel.messages import Manager
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
-from keisei.parallel.worker.self_play_worker import Manager
 
 PULSE_SECONDS = 1.0
 """The longest time between two heartbeats of an actor."""
