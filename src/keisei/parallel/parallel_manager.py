@@ -45,7 +45,7 @@ from keisei.parallel.weights.model_sync import Compression, ModelSynchronizer
 from keisei.parallel.weights.shelf import Shelf
 from keisei.parallel.workers import Worker
 from keisei.policies.agents_network import AgentsNetwork, AgentsPlan
-from keisei.policies.behaviour import Behaviour, PlaySettings
+from keisei.policies.behaviour import Behaviour, Play, PlaySettings
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
 
@@ -72,7 +72,7 @@ class ParallelManager:
         model: ActorCritic | None = None,
         seed: int = 0,
         first_version: int = 1,
-        first_settings: PlaySettings | None = None,
+        first_settings: Play | None = None,
         leased_slabs: int = 0,
         league: LeaguePlan | None = None,
         agents: AgentsPlan | None = None,
@@ -150,7 +150,7 @@ class ParallelManager:
             return model
         return build_network(self.model_config, self.spec, self.seed)
 
-    def _build_synchronizer(self, first_version: int, settings: PlaySettings) -> ModelSynchronizer | None:
+    def _build_synchronizer(self, first_version: int, settings: Play) -> ModelSynchronizer | None:
         if self.model is None:
             return None
         compression: Compression = self.config.compression if self.config.compression_enabled else "none"
@@ -166,8 +166,9 @@ class ParallelManager:
         )
 
     @property
-    def _play_settings(self) -> PlaySettings:
-        return PlaySettings(self.config.temperature, self.config.epsilon)
+    def _play_settings(self) -> Play:
+        players = 1 if self._agents is None else len(self._agents.models)
+        return (PlaySettings(self.config.temperature, self.config.epsilon),) * players
 
     def arena_for_one(self) -> Arena:
         """Makes separate memory for one more worker that plays the same tables, one slab at a time."""
@@ -257,15 +258,18 @@ class ParallelManager:
             raise ParallelError("there is no model to synchronise: the manager was made without model_config")
         if step is not None and step % self.config.model_sync_interval:
             return self.version
-        return self.publish(Behaviour(self.model if model is None else model, *self._play_settings))
+        return self._publish(self.model if model is None else model, self._play_settings)
 
     def publish(self, behaviour: Behaviour) -> int:
         """Publishes a behaviour that workers use from their next slab on. Gives its version."""
+        return self._publish(behaviour.network, behaviour.settings)
+
+    def _publish(self, network: nn.Module, settings: Play) -> int:
         if self.synchronizer is None:
             raise ParallelError("there is no network to publish: the manager was made without model_config")
-        version = self.synchronizer.publish(behaviour.network, behaviour.settings)
+        version = self.synchronizer.publish(network, settings)
         if self.inference is not None:
-            self.inference.take(behaviour.network, version, behaviour.settings)
+            self.inference.take(network, version, settings)
         return version
 
     # Control.

@@ -105,7 +105,7 @@ class RayBackend:
         return Briefing(
             plan.model_dump_json(),
             self._arena.size,
-            None if weights is None else (weights.layout, weights.compression),
+            None if weights is None else (weights.layout, weights.compression, weights.players),
             None if shelf is None else shelf.kinds,
             self._config.compress_slabs,
             tuple(str(Path(entry or ".").resolve()) for entry in sys.path),
