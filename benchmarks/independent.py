@@ -32,6 +32,7 @@ from keisei.learners.independent import IndependentLearners
 from keisei.machine.cores import usable_cores
 from keisei.machine.torch_threads import single_threaded
 from keisei.policies.agents_policy import AgentsPolicy
+from keisei.policies.behaviour import TableGames
 from keisei.policies.contract import Policy, Situation
 from keisei.policies.neural import NeuralPolicy
 
@@ -171,10 +172,10 @@ def environment(count: int, settings: Settings, **parallel: Any) -> ParallelEnvi
 def _actors(count: int, settings: Settings) -> dict[str, Callable[[], float]]:
     env = environment(count, settings)
     learner = _learner(env)
-    learner.behaviour(0.5)
     world = env.settings.env.make(batch=settings.worlds, seed=1)
     situation = Situation(world, 1, 0)
     together = AgentsPolicy(learner.network, env.spec)
+    together.behave(learner.behaviour(0.5).settings, TableGames(0, settings.worlds, settings.worlds))
     alone = [NeuralPolicy(agent.network, env.spec, 0.0, 0.5) for agent in learner.agents]
     rows = [np.flatnonzero(situation.rows.seat == seat).astype(np.int32) for seat in range(count)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -95,6 +95,41 @@ def test_imports_point_one_way(path: Path) -> None:
 )
 def test_the_rule_itself_tells_right_from_wrong(module: str, line: str, wrong: list[str]) -> None:
     assert wrong_imports(line, module) == wrong
+
+
+def knots(imports: Mapping[str, set[str]]) -> set[frozenset[str]]:
+    """Modules that import each other, directly or through others."""
+
+    def reached(module: str) -> set[str]:
+        found, waiting = set[str](), [module]
+        while waiting:
+            new = imports[waiting.pop()] - found
+            found |= new
+            waiting += new
+        return found
+
+    all_reached = {module: reached(module) for module in imports}
+    return {
+        frozenset(other for other in found if module in all_reached[other])
+        for module, found in all_reached.items()
+        if module in found
+    }
+
+
+def test_no_modules_of_parallel_import_each_other() -> None:
+    """Not for their types either, nor inside functions: each can be read after those that it imports."""
+    paths = {dotted_name(path): path for path in MODULES if room_of(dotted_name(path)) == "parallel"}
+    imports = {
+        module: {*imported_modules(ast.parse(path.read_text()), module.rpartition(".")[0])} & paths.keys()
+        for module, path in paths.items()
+    }
+    assert len(imports["keisei.parallel.parallel_manager"]) > 10
+    assert knots(imports) == set()
+
+
+def test_what_a_knot_is() -> None:
+    imports = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str]()}
+    assert knots(imports) == {frozenset({"b", "c"})}
 
 
 def test_every_room_has_its_place() -> None:

@@ -189,18 +189,22 @@ def test_a_policy_against_itself_is_even() -> None:
 
 
 def test_players_by_text_and_policy(tmp_path: Path) -> None:
-    spec = keisei.make_game("tictactoe").spec
+    game = keisei.make_game("tictactoe")
     policy = RandomPolicy()
     run = make_run(tmp_path, "a", (5,))
-    assert as_player("search:2", spec).name == "search:2"
-    assert as_player(policy, spec) == Player("RandomPolicy", policy)
+    assert as_player("search:2", game).name == "search:2"
+    assert as_player(policy, game) == Player("RandomPolicy", policy)
     for text, root in (("a@5", tmp_path), (f"{run.path}@latest", RUNS)):
-        player = as_player(text, spec, root)
+        player = as_player(text, game, root)
         assert player.name == text
         assert isinstance(player.policy, NeuralPolicy)
     assert play_match("tictactoe", None, "a@5", "greedy", 4, root=tmp_path).players == ("a@5", "greedy")
     with pytest.raises(RunError, match=r"no run is named 'b'.*Runs in .*: a\..*search:DEPTH"):
-        as_player("b", spec, tmp_path)
+        as_player("b", game, tmp_path)
+    with pytest.raises(ConfigError, match="tictactoe has no heuristic of its own"):
+        as_player("heuristic", game)
+    with pytest.raises(ConfigError, match="search:2 searches games without chance"):
+        as_player("search:2", keisei.make_game("treasurehunt", turns="one-by-one"))
 
 
 def test_records_of_shogi_games() -> None:

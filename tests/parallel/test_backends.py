@@ -9,16 +9,16 @@ import pytest
 from games_for_tests import BACKENDS, digests, manager_of
 
 from keisei.errors import ConfigError, ContractError
+from keisei.parallel import backend_names
 from keisei.parallel.arena import Arena
-from keisei.parallel.backends import known_backends, make_backend, register_backend, registry
+from keisei.parallel.backends import known_backends, make_backend, register_backend
 from keisei.parallel.backends.check import check_backend
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.backends.inline import InlineBackend
 from keisei.parallel.config import ParallelConfig
-from keisei.parallel.messages import Failed, Question, decode_reply
+from keisei.parallel.messages import Failed, Manager, Question, decode_reply
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
-from keisei.parallel.worker.self_play_worker import Manager
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def swaps_messages(handle: Any) -> None:
 
 
 def blocks(handle: Any) -> None:
-    connection = handle._pipe.connection
+    connection = handle._connection
     # Not for ever: the thread that waits here would keep the pipe open, and with it the worker alive.
     handle.receive = lambda: connection.recv_bytes() if connection.poll(4.0) else None
 
@@ -158,7 +158,7 @@ class Counting(InlineBackend):
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+    monkeypatch.setattr(backend_names, "_REGISTERED", dict(backend_names._REGISTERED))
     register_backend("counting", f"{__name__}:Counting")
     return Counting
 

@@ -131,13 +131,13 @@ def test_the_epsilon_of_a_game_depends_on_its_number_alone() -> None:
 
 def test_the_first_weights_may_be_played_otherwise_than_the_settings_say() -> None:
     found = []
-    for first in (None, PlaySettings(0.25, 0.5)):
+    for first in (None, (PlaySettings(0.25, 0.5),)):
         manager = ParallelManager(
             {"game": "tictactoe"}, MODEL, {"backend": "inline", "num_workers": 1}, first_settings=first
         )
         with manager:
             (item,) = manager.collect_experiences()
-            expected = expected_log_probs(manager, item, *((1.0, 0.0) if first is None else first[:2]))
+            expected = expected_log_probs(manager, item, *((1.0, 0.0) if first is None else first[0][:2]))
             np.testing.assert_allclose(log_probs(item), expected, atol=1e-4)
             found.append(manager.version)
     assert found == [1, 1]

@@ -22,7 +22,7 @@ OPPONENTS = {"opponents": [{"policy": "random", "share": 0.6}], "opening_plies":
 
 
 def inference_of(manager: ParallelManager) -> CentralInference:
-    inference = manager._parts.inference
+    inference = manager.inference
     assert inference is not None
     return inference
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,6 +35,10 @@ class FakeCommunicator:
         worker.take(orders)
         self.sent += [(worker.number, order.table, order.start) for order in orders]
 
+    def send_all(self, dealt: Iterator[tuple[Worker, list[Order]]]) -> None:
+        for worker, orders in dealt:
+            self.send(worker, orders)
+
     def given(self) -> list[tuple[int, int]]:
         """Worker and table of what has been sent since the last look."""
         sent, self.sent = self.sent, []
@@ -52,7 +57,7 @@ def crew(
     for table in tables:
         for number in range(orders):
             table.add_order(slab=100 + 10 * table.number + number, state_slot=number, version=1)
-    return Dealer(tables, communicator, lambda: 1), communicator, tables  # type: ignore[arg-type]
+    return Dealer(tables, communicator.workers, lambda: 1), communicator, tables
 
 
 def finish(communicator: FakeCommunicator, tables: list[Table], worker: int) -> None:
@@ -67,25 +72,25 @@ def finish(communicator: FakeCommunicator, tables: list[Table], worker: int) -> 
 
 def test_a_worker_goes_on_with_its_own_tables_in_their_order() -> None:
     dealer, communicator, tables = crew(2, [0, 1, 0, 1])
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert communicator.sent == [(0, 0, Start.GO_ON), (1, 1, Start.GO_ON)]
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert len(communicator.sent) == 2, "one order in hand"
     communicator.given()
     finish(communicator, tables, 1)
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert communicator.sent == [(1, 3, Start.GO_ON)]
 
 
 def test_tables_that_nobody_has_go_to_whoever_has_nothing_of_its_own() -> None:
     dealer, communicator, _ = crew(2, [None, 1, None])
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert communicator.sent == [(0, 0, Start.LOAD), (1, 1, Start.GO_ON)]
 
 
 def test_with_nothing_to_do_it_takes_the_last_table_of_the_busiest() -> None:
     dealer, communicator, tables = crew(3, [0, 0, 0, 1, 1])
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert communicator.sent == [(0, 0, Start.GO_ON), (1, 3, Start.GO_ON), (2, 2, Start.LOAD)]
     assert tables[2].worker == 2
     assert communicator.workers[0].stale == [2], "whoever had it may forget it"
@@ -93,7 +98,7 @@ def test_with_nothing_to_do_it_takes_the_last_table_of_the_busiest() -> None:
 
 def test_nobody_takes_a_table_that_is_being_played() -> None:
     dealer, communicator, _ = crew(3, [0, 1])
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert communicator.given() == [(0, 0), (1, 1)]
 
 
@@ -109,17 +114,17 @@ def test_who_does_not_play_gets_nothing_and_others_take_its_tables(why: str) -> 
         away.started(FakeHandle())  # type: ignore[arg-type]
     else:
         getattr(away, why)()
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert [worker for worker, _ in communicator.given()] == [1]
     finish(communicator, tables, 1)
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert [worker for worker, _ in communicator.given()] == [1]
 
 
 def test_a_table_that_failed_goes_to_another_who_tells_whose_fault_it_is() -> None:
     dealer, communicator, tables = crew(2, [None, None])
     tables[0].note_failure(0, "an error", from_outside=False)
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert communicator.given() == [(0, 1), (1, 0)]
 
 
@@ -127,12 +132,12 @@ def test_but_not_where_all_have_failed_on_it() -> None:
     dealer, communicator, tables = crew(2, [None])
     for worker in (0, 1):
         tables[0].note_failure(worker, "an error", from_outside=False)
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert communicator.given() == [(0, 0)]
     dealer, communicator, tables = crew(2, [None])
     tables[0].note_failure(0, "an error", from_outside=False)
     communicator.workers[1].pause()
-    dealer.deal_one_each()
+    communicator.send_all(dealer.one_each())
     assert communicator.given() == [(0, 0)], "the other rests"
 
 
@@ -141,44 +146,44 @@ def test_but_not_where_all_have_failed_on_it() -> None:
 
 def test_orders_go_to_whoever_has_the_table() -> None:
     dealer, communicator, tables = crew(2, [1, 0, 1], orders=2)
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     assert communicator.given() == [(1, 0), (1, 0), (0, 1), (0, 1), (1, 2), (1, 2)]
     assert all(table.dealt == 2 for table in tables)
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     assert communicator.given() == []
 
 
 def test_tables_that_nobody_has_are_shared_out_evenly() -> None:
     dealer, communicator, tables = crew(3, [None] * 7)
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     assert sorted(Counter(table.worker for table in tables).values()) == [2, 2, 3]
     assert {start for _, _, start in communicator.sent} == {Start.LOAD}
 
 
 def test_no_more_is_sent_ahead_than_a_pipe_takes() -> None:
     dealer, communicator, tables = crew(1, [0, 0], orders=MAX_IN_FLIGHT)
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     assert len(communicator.workers[0].orders) == MAX_IN_FLIGHT
     for _ in range(10):
         finish(communicator, tables, 0)
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     assert len(communicator.workers[0].orders) == MAX_IN_FLIGHT
 
 
 def test_a_balance_moves_tables_when_their_worker_is_done_with_them() -> None:
     dealer, communicator, tables = crew(2, [0, 0, 0, 0])
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     dealer.balance()
     moving = [table for table in tables if table.moving]
     assert len(moving) == 2
     communicator.given()
     for table in moving:
         table.add_order(slab=50, state_slot=50, version=1)
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     assert communicator.given() == [], "what is in hand is played there"
     for _ in range(4):
         finish(communicator, tables, 0)
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     assert communicator.sent == [(1, table.number, Start.LOAD) for table in moving]
     assert Counter(table.worker for table in tables) == {0: 2, 1: 2}
     assert communicator.workers[0].stale == [table.number for table in moving]
@@ -186,15 +191,15 @@ def test_a_balance_moves_tables_when_their_worker_is_done_with_them() -> None:
 
 def test_a_balance_leaves_alone_what_is_even() -> None:
     for held in ([0, 0, 1], [0, 1], [0, 0, 0, 1, 1]):
-        dealer, _, tables = crew(2, list(held))
-        dealer.deal_ahead()
+        dealer, communicator, tables = crew(2, list(held))
+        communicator.send_all(dealer.ahead())
         dealer.balance()
         assert not any(table.moving for table in tables)
 
 
 def test_a_balance_takes_tables_from_those_that_rest() -> None:
     dealer, communicator, tables = crew(2, [0, 0, 1])
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     communicator.workers[0].pause()
     dealer.balance()
     assert [table.moving for table in tables] == [True, True, False]
@@ -202,13 +207,13 @@ def test_a_balance_takes_tables_from_those_that_rest() -> None:
         finish(communicator, tables, 0)
     for table in tables[:2]:
         table.add_order(slab=50, state_slot=50, version=1)
-    dealer.deal_ahead()
+    communicator.send_all(dealer.ahead())
     assert {table.worker for table in tables} == {1}
 
 
 def test_two_balances_in_a_row_move_no_more_than_one() -> None:
-    dealer, _, tables = crew(3, [0] * 6)
-    dealer.deal_ahead()
+    dealer, communicator, tables = crew(3, [0] * 6)
+    communicator.send_all(dealer.ahead())
     dealer.balance()
     moving = [table.number for table in tables if table.moving]
     dealer.balance()

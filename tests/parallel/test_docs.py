@@ -17,8 +17,7 @@ from keisei.cli.main import app
 from keisei.config import Rule
 from keisei.errors import ConfigError
 from keisei.experience.rollout import ExperienceBuffer
-from keisei.parallel import ModelSynchronizer, ParallelConfig, ParallelManager, WorkerState
-from keisei.parallel.backends import registry
+from keisei.parallel import ModelSynchronizer, ParallelConfig, ParallelManager, WorkerState, backend_names
 from keisei.parallel.document_names import _GivenParallel
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.networks import ModelConfig, build_network
@@ -43,7 +42,7 @@ def rows_of(title: str) -> list[list[str]]:
 @pytest.fixture
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend that is registered here is forgotten afterwards."""
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+    monkeypatch.setattr(backend_names, "_REGISTERED", dict(backend_names._REGISTERED))
 
 
 @pytest.mark.usefixtures("own_registry")

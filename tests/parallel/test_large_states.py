@@ -12,7 +12,6 @@ from games_for_tests import BACKENDS, digests, kill, manager_of, nudge, pids_of,
 from keisei.parallel import ParallelManager, arena
 from keisei.parallel.backends.channel import Channel
 from keisei.parallel.messages import PIECE_BYTES, THROUGH_PIPE, NeedState, decode_reply, state_piece
-from keisei.parallel.stock import Stock
 
 SETTINGS: dict[str, Any] = {"game": "shogi", "model": {"hidden_dim": 8}, "tables": 3, "games": 40}
 """Some 3 KB a table."""
@@ -57,7 +56,7 @@ def test_hands_change_with_large_states(
             manager.sync_model_to_workers()
         assert in_several_pieces(manager)
         manager.release_experiences()
-        assert len(manager._parts.stock._free_slots) == Stock.slots(12, 12 if backend == "thread" else 0, 3)
+        assert len(manager.stock._free_slots) == 12 + (12 if backend == "thread" else 0) + 3
     assert found == expected
 
 

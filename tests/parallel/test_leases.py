@@ -43,7 +43,7 @@ def test_what_is_kept_stays_as_it_is_while_play_goes_on(backend: str, mode: str)
         assert digest(kept) == before
         manager.end_leases([item.lease for item in kept])
         assert adds_up(manager, leased=0)
-        assert {item.lease.slab for item in kept} <= set(manager._parts.stock._free_slabs)
+        assert {item.lease.slab for item in kept} <= set(manager.stock._free_slabs)
 
 
 def test_a_ring_of_leases_goes_round() -> None:

@@ -20,7 +20,7 @@ from keisei.policies.seating import LEARNER, Lineup, PolicyConfig, learner_seat
 
 NETWORK = {"network": "mlp", "hidden_dim": 16}
 RANDOM, FIRST = 100, 101
-PLAN = LeaguePlan(players={RANDOM: PolicyConfig(policy="random")}, snapshots=3)
+PLAN = LeaguePlan(players={RANDOM: PolicyConfig(policy="random")}, places=3)
 SEATING = {"opponents": [{"policy": "random", "share": 0.2}], "opening_plies": 1}
 
 
@@ -72,7 +72,7 @@ CASES: dict[str, dict[str, Any]] = {
     "a table of its own": {"table_overrides": {1: {"seating": SEATING}}, "worker_reset_interval": 200},
     "central": {"inference": "central", "seating": SEATING},
 }
-LONG = LeaguePlan(players=PLAN.players, snapshots=12)
+LONG = LeaguePlan(players=PLAN.players, places=12)
 """Room for all members of some rounds, since games keep theirs."""
 
 

@@ -219,20 +219,20 @@ def test_the_same_bits_count_as_the_same_weights() -> None:
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_play_settings_travel_with_the_weights(compression: Compression) -> None:
     learner, worker = Net(), Net()
-    with ModelSynchronizer(learner, compression, settings=PlaySettings(0.5, 0.25)) as sync:
+    with ModelSynchronizer(learner, compression, settings=(PlaySettings(0.5, 0.25),)) as sync:
         reader = sync.reader()
-        assert reader.settings == PlaySettings(), "nothing has been read yet"
+        assert reader.settings == (PlaySettings(),), "nothing has been read yet"
         reader.read_into(worker)
-        assert reader.settings == PlaySettings(0.5, 0.25)
-        assert sync.publish(learner, settings=PlaySettings(0.5, 0.25)) == 1
-        assert sync.publish(learner, settings=PlaySettings(0.5, 0.25, 7.0)) == 2, (
+        assert reader.settings == (PlaySettings(0.5, 0.25),)
+        assert sync.publish(learner, settings=(PlaySettings(0.5, 0.25),)) == 1
+        assert sync.publish(learner, settings=(PlaySettings(0.5, 0.25, 7.0),)) == 2, (
             "the same weights, played otherwise"
         )
-        assert reader.settings == PlaySettings(0.5, 0.25), "still those that were read last"
+        assert reader.settings == (PlaySettings(0.5, 0.25),), "still those that were read last"
         assert reader.read_into(worker) == 2
-        assert reader.settings == PlaySettings(0.5, 0.25, 7.0)
+        assert reader.settings == (PlaySettings(0.5, 0.25, 7.0),)
         assert reader.read_into(worker, version=1) == 1
-        assert reader.settings == PlaySettings(0.5, 0.25)
+        assert reader.settings == (PlaySettings(0.5, 0.25),)
 
 
 def test_versions_start_where_asked_and_one_may_be_asked_for() -> None:

@@ -152,16 +152,15 @@ def test_a_damaged_slab_is_noticed_counted_and_played_again(backend: str, hit: i
     """Also when its worker has gone on and has finished more slabs meanwhile."""
     expected = digests(manager_of(backend="inline"), 3, target=200)
     manager = manager_of(backend=backend)
-    parts = manager._parts
-    is_whole, seen = parts.deliveries.is_whole, [0]
+    is_whole, seen = manager.deliveries.is_whole, [0]
 
     def damage(record: SlabRecord) -> bool:
         if seen[0] == hit:
-            parts.arena.slab(record.slab).packed[3, 1, 0] ^= 0x40
+            manager.arena.slab(record.slab).packed[3, 1, 0] ^= 0x40
         seen[0] += 1
         return is_whole(record)
 
-    parts.deliveries.is_whole = damage  # type: ignore[method-assign]
+    manager.deliveries.is_whole = damage  # type: ignore[method-assign]
     assert digests(manager, 3, target=200) == expected
     status = manager.get_status()
     assert status.drops.corrupted == 1

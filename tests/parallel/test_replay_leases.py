@@ -22,7 +22,7 @@ SLABS = 6
 
 
 def replay_for(manager: ParallelManager, **settings: Any) -> ReplayBuffer:
-    shape = manager._parts.arena.size.shape
+    shape = manager.arena.size.shape
     given = {"capacity": SLABS * shape.transitions, "n_step": 3, "learning_starts": 0} | settings
     return ReplayBuffer(
         manager.spec, shape, ReplaySettings(**given), 0.9, batch_size=16, tables=len(manager.tables)
@@ -104,11 +104,11 @@ def test_lent_slabs_have_memory_of_their_own_where_slabs_are_not_shared() -> Non
     with manager_of(backend="inline", use_shared_memory=False) as manager:
         (lent,) = manager.lend_slabs(1)
         assert lent.lease is None
-        assert lent.slab.shape == manager._parts.arena.size.shape
+        assert lent.slab.shape == manager.arena.size.shape
 
 
 def test_memory_of_leased_slabs_is_taken_at_the_start() -> None:
     with manager_of(backend="inline", leased_slabs=3) as manager:
-        block = manager._parts.arena._block
-        size = manager._parts.arena.size.slab_bytes
+        block = manager.arena._block
+        size = manager.arena.size.slab_bytes
         assert os.fstat(block._fd).st_blocks * 512 >= 3 * 0.5 * size

@@ -9,9 +9,10 @@ import pytest
 from games_for_tests import BACKENDS, TROUBLED, digests, keisei_mappings, manager_of, pids_of, players
 
 from keisei.errors import NoWorkersError, ParallelError
-from keisei.parallel import ParallelConfig, scaling
+from keisei.parallel import ParallelConfig
+from keisei.parallel import crew as crew_module
 from keisei.parallel.config import MAX_WORKERS
-from keisei.parallel.scaling import WINDOW, LoadWatch, summed
+from keisei.parallel.crew import WINDOW, LoadWatch, summed
 from keisei.parallel.workers import WorkerTotals
 
 
@@ -99,7 +100,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(scaling.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(crew_module.time, "monotonic", lambda: self.now)
 
 
 def advice(

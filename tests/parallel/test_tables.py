@@ -9,9 +9,9 @@ from games_for_tests import manager_of
 
 from keisei.errors import ParallelError
 from keisei.experience.slab import SlabRecord
-from keisei.parallel import tables
+from keisei.parallel import ParallelConfig, tables
+from keisei.parallel.deliveries import Stock
 from keisei.parallel.messages import THROUGH_PIPE, Order, Start
-from keisei.parallel.stock import Stock
 from keisei.parallel.tables import FAILURE_WINDOW, OUTSIDE_KILLS, SavedGames, Table
 
 ALL = 1 << 10
@@ -200,12 +200,13 @@ def test_kills_from_outside_count_apart() -> None:
 
 
 def test_orders_move_away_from_a_thread_that_may_still_write() -> None:
-    table, stock = table_with(3), Stock(slabs=4, reserve=2, tables=1)
+    table, stock = table_with(3), Stock(ParallelConfig(backend="thread", tables=1, queue_maxsize=3))
     table.deal(0, newest=1, most=2)
     table.move_orders(stock.replace_lost)
     assert [order.slab for order in table.orders] == [5, 4, 2]
     assert [order.sequence for order in table.orders] == [0, 1, 2]
     assert not {order.state_slot for order in list(table.orders)[:2]} & {10, 11}
+    stock.replace_lost()
     with pytest.raises(ParallelError, match="all spare memory is lost"):
         stock.replace_lost()
 
@@ -213,9 +214,9 @@ def test_orders_move_away_from_a_thread_that_may_still_write() -> None:
 def test_slots_and_slabs_come_back_whatever_happens() -> None:
     """After many rounds, resets and resumptions, each table holds one slot, and every slab is free."""
     with manager_of(backend="inline", tables=3, queue_maxsize=2) as manager:
-        stock = manager._parts.stock
+        stock = manager.stock
         total = len(stock._free_slots)
-        assert total == Stock.slots(6, 0, 3)
+        assert total == 6 + 3
         for number in range(12):
             manager.collect_experiences(target_steps=300)
             if number % 4 == 1:
@@ -228,4 +229,4 @@ def test_slots_and_slabs_come_back_whatever_happens() -> None:
     resumed.start_workers(snapshots)
     with resumed:
         resumed.collect_experiences()
-        assert len(resumed._parts.stock._free_slots) == total - 3
+        assert len(resumed.stock._free_slots) == total - 3

@@ -91,7 +91,7 @@ def test_all_agree_on_a_league_while_workers_are_killed() -> None:
     settings = replace(SMALL, league=True, kills=3, rounds=16)
     assembly = settings.assemble_league()
     assert assembly is not None
-    assert assembly.plan.snapshots < 16
+    assert assembly.plan.places < 16
     report = verify(settings)
     assert report.same
     assert report.runs[0].digest != verify(replace(SMALL, rounds=16, workers=(1,))).runs[0].digest

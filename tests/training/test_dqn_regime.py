@@ -131,7 +131,7 @@ def test_epsilon_falls_after_each_batch_and_workers_play_with_it() -> None:
         publish = parts.manager.publish
 
         def noting(behaviour: Any) -> int:
-            played.append(behaviour.settings)
+            played.extend(behaviour.settings)
             return publish(behaviour)
 
         parts.manager.publish = noting  # type: ignore[method-assign]
@@ -146,7 +146,7 @@ def test_the_first_games_are_played_at_the_first_epsilon() -> None:
         assert parts.manager.version == 1
         experiences = parts.manager.collect_experiences()
         settings = parts.learner.behaviour(0.0).settings
-    assert settings == PlaySettings(0.0, 0.75, 0.0)
+    assert settings == (PlaySettings(0.0, 0.75, 0.0),)
     for item in experiences:
         mine = item.slab.policy == 0
         greedy = np.exp(item.slab.log_prob[mine]) > 0.25

@@ -70,8 +70,7 @@ def test_workers_play_with_what_the_others_learned(fixed: tuple[int, ...]) -> No
 def test_a_fixed_agent_explores_as_at_the_end_of_a_run() -> None:
     with parts_of("learner.fixed_agents=[1]", "learner.dqn={epsilon: 1.0, final_epsilon: 0.125}") as parts:
         learner = learner_of(parts)
-        learner.behaviour(0.0)
-        assert learner.network.exploration[:, 1].tolist() == [1.0, 0.125, 1.0]  # epsilon
+        assert [own.epsilon for own in learner.behaviour(0.0).settings] == [1.0, 0.125, 1.0]
 
 
 def test_a_run_can_fix_agents_and_let_them_learn_again(tmp_path: Path) -> None:

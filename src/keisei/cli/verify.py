@@ -20,7 +20,7 @@ from keisei.cli.views.quiet import quiet_workers
 from keisei.cli.views.terminal import Terminal
 from keisei.errors import ConfigError
 from keisei.games.registry import DEFAULT_GAME
-from keisei.parallel.backends.registry import known_backends, runs_elsewhere
+from keisei.parallel.backend_names import known_backends, runs_elsewhere
 
 if TYPE_CHECKING:
     from keisei.proving.disturbance import Toll

@@ -17,12 +17,13 @@ import numpy as np
 from keisei.errors import ConfigError, PolicyError
 from keisei.evaluation.match_table import MatchTable, opening_error
 from keisei.evaluation.results import MatchResult, PlayedGame, judged_by_returns
-from keisei.games.contract import GameSpec
+from keisei.games.contract import Game, GameSpec
 from keisei.games.options import whole_number
 from keisei.games.registry import GameSource, make_game
 from keisei.policies.contract import Player, Policy
 from keisei.policies.players.finding import RUNS
 from keisei.policies.players.saved_player import load_player
+from keisei.policies.registry import need_offers
 from keisei.ranges import MAX_GAMES, MAX_OPENING
 
 __all__ = [
@@ -46,13 +47,16 @@ OnGame: TypeAlias = Callable[[int, int], None]
 """Called when games of a match end, with the number of finished games and of all games."""
 
 
-def as_player(player: PlayerLike, spec: GameSpec, root: Path = RUNS) -> Player:
-    """Gets the player for a text or a policy. Runs have their names below ``root``."""
+def as_player(player: PlayerLike, game: Game, root: Path = RUNS) -> Player:
+    """Gets the player for a text or a policy, for games such as this one. Runs have their names below ``root``."""
+    spec = game.spec
     if isinstance(player, Player):
         return _of_this_game(player, spec)
     if not isinstance(player, str):
         return _of_this_game(Player(getattr(player, "name", type(player).__name__), player), spec)
-    return Player(player, load_player(player, spec, root).policy)
+    policy = load_player(player, spec, root).policy
+    need_offers(policy, game)
+    return Player(player, policy)
 
 
 def _of_this_game(player: Player, spec: GameSpec) -> Player:
@@ -92,9 +96,10 @@ def play_match(
         opening_plies = usual_opening(game, options)
     opening_plies = whole_number("opening_plies", opening_plies, 0, MAX_OPENING)
     batch = whole_number("batch", batch, 1, MAX_GAMES)
-    spec = make_game(game, **options).spec
+    fresh = make_game(game, **options)
+    spec = fresh.spec
     games = whole_rounds(games, spec.seats)
-    players = (as_player(first, spec, root), as_player(second, spec, root))
+    players = (as_player(first, fresh, root), as_player(second, fresh, root))
 
     def table(start: int, seated: tuple[Player, Player]) -> MatchTable:
         slots = make_game(game, batch=min(batch, games - start), seed=seed, first_game=start, **options)

@@ -112,8 +112,8 @@ def ladder_step(
 
 
 def _entrants(plan: MatchPlan, players: Sequence[PlayerLike], root: Path) -> list[Player]:
-    spec = make_game(plan.game, **dict(plan.options or {})).spec
-    entrants = [as_player(player, spec, root) for player in players]
+    game = make_game(plan.game, **dict(plan.options or {}))
+    entrants = [as_player(player, game, root) for player in players]
     names = [entrant.name for entrant in entrants]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

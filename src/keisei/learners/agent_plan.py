@@ -15,7 +15,7 @@ from keisei.learners.ppo import PPO
 from keisei.learners.ppo_config import PPOConfig
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import build_network
-from keisei.policies.q_network import QNetwork
+from keisei.policies.q_network import build_q_network
 
 __all__ = ["AgentPlan"]
 
@@ -44,8 +44,6 @@ class AgentPlan(Settings):
 
     def build(self, game: Game) -> DQN | PPO:
         """Makes the agent's own network, optimiser and, for DQN, target network."""
-        network = build_network(self.model, game.spec, self.seed)
         if self.algorithm == "ppo":
-            return PPO(network, game, self.ppo, self.seed, parts=1)
-        assert isinstance(network, QNetwork)
-        return DQN(network, game, self.dqn, self.seed, parts=1)
+            return PPO(build_network(self.model, game.spec, self.seed), game, self.ppo, self.seed, parts=1)
+        return DQN(build_q_network(self.model, game.spec, self.seed), game, self.dqn, self.seed, parts=1)

@@ -103,10 +103,8 @@ class IndependentLearners:
     def behaviour(self, progress: float) -> Behaviour:
         """Gives the weights of all agents, and how freely each of them plays: fixed ones as at the end of a run."""
         at = [1.0 if agent in self._fixed else progress for agent in range(len(self.agents))]
-        self.network.play_by(
-            [agent.behaviour(own).settings for agent, own in zip(self.agents, at, strict=True)]
-        )
-        return Behaviour(self.network)
+        settings = [agent.behaviour(own).settings for agent, own in zip(self.agents, at, strict=True)]
+        return Behaviour(self.network, agents=tuple(own for each in settings for own in each))
 
     def close(self) -> None:
         """Ends processes. The next training starts new ones."""

@@ -11,6 +11,7 @@ from keisei.parallel.backends.contract import START_SECONDS, Backend
 from keisei.parallel.messages import (
     ANSWER,
     Failed,
+    Manager,
     Order,
     OrderKind,
     Ready,
@@ -18,7 +19,6 @@ from keisei.parallel.messages import (
     decode_reply,
 )
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.worker.self_play_worker import Manager
 from keisei.parallel.workers import Worker
 
 START_MARGIN = 20.0

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from keisei.config import Rule, Settings
 from keisei.machine.cores import usable_cores
 from keisei.machine.start_method import StartMethod
-from keisei.parallel.backends.registry import known_backends, runs_elsewhere
+from keisei.parallel.backend_names import known_backends, runs_elsewhere
 from keisei.policies.seating import Seating
 from keisei.ranges import Count, CountOrNone, PositiveTemperature, Seconds
 

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from keisei.parallel.communication import WorkerCommunicator
+from keisei.parallel.messages import Order
 from keisei.parallel.tables import Table
 from keisei.parallel.workers import WORKING, Worker
 
 
 class Dealer:
-    """Gives tables to workers. A table stays with the worker that holds its games, unless another worker has nothing
-    to do."""
+    """Deals tables to workers. A table stays with the worker that holds its games, unless another worker has nothing to
+    do. Whoever asks sends the orders of a worker before it takes the next ones."""
 
     def __init__(
         self,
         tables: Sequence[Table],
-        communicator: WorkerCommunicator,
+        workers: Sequence[Worker],
         newest_version: Callable[[], int],
     ) -> None:
-        self._tables = tables
-        self._communicator = communicator
+        self._tables, self._workers = tables, workers
         self._newest_version = newest_version
 
     # In rounds: each worker has one order at a time.
 
-    def deal_one_each(self) -> None:
-        """Gives a waiting table to each worker that has nothing to do. So no worker rests while a table waits."""
-        for worker in self._communicator.workers:
+    def one_each(self) -> Iterator[tuple[Worker, list[Order]]]:
+        """Deals a waiting table to each worker that has nothing to do. So no worker rests while a table waits."""
+        for worker in self._workers:
             if worker.can_play and not worker.orders:
                 table = self._next_for(worker)
                 if table is not None:
-                    self._give(table, worker)
+                    yield worker, self._orders(table, worker)
 
     def _next_for(self, worker: Worker) -> Table | None:
         waiting = [table for table in self._tables if table.waits and not table.dealt]
@@ -53,13 +52,13 @@ class Dealer:
         """Tells whether the table failed under this worker and another one can try it. The other one shows whether
         the table or the worker is the cause."""
         failed = {failure.worker for failure in table.failures}
-        others = {other.number for other in self._communicator.workers if other.state in WORKING}
+        others = {other.number for other in self._workers if other.state in WORKING}
         return worker.number in failed and bool(others - failed)
 
     # In a stream: each worker has several orders at a time.
 
-    def deal_ahead(self) -> None:
-        """Sends all waiting orders, each to the worker that holds the table. A table without a worker goes to the one
+    def ahead(self) -> Iterator[tuple[Worker, list[Order]]]:
+        """Deals all waiting orders, each to the worker that holds the table. A table without a worker goes to the one
         with the fewest tables."""
         for table in self._tables:
             if table.dealt == 0 and (table.moving or not self._is_in_good_hands(table)):
@@ -68,7 +67,7 @@ class Dealer:
                 continue
             worker = self._fewest_tables() if table.worker is None else self._worker(table.worker)
             if worker is not None and worker.can_play and worker.room > 0:
-                self._give(table, worker)
+                yield worker, self._orders(table, worker)
 
     def balance(self) -> None:
         """Shares the tables evenly among workers. A table moves when its worker has done the orders that it has."""
@@ -90,9 +89,7 @@ class Dealer:
     def _loads(self) -> dict[int, int]:
         """Gives how many tables each available worker has, without those that move."""
         held = Counter(table.worker for table in self._tables if not table.moving)
-        return {
-            worker.number: held[worker.number] for worker in self._communicator.workers if worker.can_play
-        }
+        return {worker.number: held[worker.number] for worker in self._workers if worker.can_play}
 
     def _fewest_tables(self) -> Worker | None:
         loads = self._loads()
@@ -104,12 +101,12 @@ class Dealer:
     # In both modes.
 
     def _worker(self, number: int) -> Worker:
-        return self._communicator.workers[number]
+        return self._workers[number]
 
-    def _give(self, table: Table, worker: Worker) -> None:
+    def _orders(self, table: Table, worker: Worker) -> list[Order]:
         if table.worker != worker.number:
             self._take_away(table)
-        self._communicator.send(worker, table.deal(worker.number, self._newest_version(), worker.room))
+        return table.deal(worker.number, self._newest_version(), worker.room)
 
     def _take_away(self, table: Table) -> None:
         """Takes a table from its worker, which may then forget the games."""

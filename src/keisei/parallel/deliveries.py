@@ -1,4 +1,5 @@
-"""Slabs on their way to the learner: they are checked, lent, leased by buffers, and given back."""
+"""The slabs of the arena: free ones, and those on their way to the learner, which are checked, lent, leased by buffers
+and given back."""
 
 from __future__ import annotations
 
@@ -7,14 +8,78 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from keisei.errors import ParallelError
+from keisei.experience.agent_slabs import empty_slab
 from keisei.experience.collected import CollectedSlab, Experiences, Lease, LentSlab
 from keisei.experience.schema import SlabShape
-from keisei.experience.slab import Slab, SlabRecord, slab_layout
-from keisei.machine.shared_memory import SharedBlock
-from keisei.parallel.arena import Arena
-from keisei.parallel.stock import Stock
+from keisei.experience.slab import Slab, SlabRecord
+from keisei.parallel.arena import Arena, ArenaSize, demand_memory
+from keisei.parallel.config import ParallelConfig
+from keisei.parallel.weights.shelf import Shelf
 
 logger = logging.getLogger(__name__)
+
+
+class Stock:
+    """Keeps track of free slabs and slots. A slab is in one place at a time: free, ordered, arrived, lent or
+    leased."""
+
+    def __init__(self, config: ParallelConfig, leased: int = 0) -> None:
+        """``leased`` slabs more are for buffers that keep slabs."""
+        tables, queues = config.table_count, config.table_count * config.queue_maxsize
+        self.slabs = queues + leased
+        # A hung thread may still write to its slabs, because it cannot be ended. A process can be ended.
+        reserve = queues if config.backend == "thread" else 0
+        # Each slab has a state slot, because any slab may be the last one of a table. Each table has one more slot.
+        self._slots = self.slabs + reserve + tables
+        self._leased = leased
+        # In synchronous mode, each table uses one slab at a time.
+        self._in_use = leased + (queues if config.mode == "async" else tables)
+        self._free_slabs = list(range(self.slabs))[::-1]
+        self._reserve = list(range(self.slabs, self.slabs + reserve))
+        self._free_slots = list(range(self._slots))[::-1]
+
+    def arena(self, shape: SlabShape, shelf: Shelf | None) -> Arena:
+        """Makes the memory for all slabs and slots."""
+        demand_memory(shape, self._in_use)
+        arena = Arena(ArenaSize.of(shape, self.slabs + len(self._reserve), self._slots), shelf)
+        if self._leased:
+            arena.reserve(self._in_use)  # slabs that are given back are the first to be used again
+        return arena
+
+    @property
+    def free_slabs(self) -> int:
+        return len(self._free_slabs)
+
+    def take(self) -> tuple[int, int]:
+        """Takes a slab, and a slot for the state after it."""
+        return self._free_slabs.pop(), self._free_slots.pop()
+
+    def take_slab(self) -> int:
+        """Takes a slab for something that is not played."""
+        if not self._free_slabs:
+            raise ParallelError(
+                f"none of the {self.slabs} slabs is free; make the manager with more leased_slabs"
+            )
+        return self._free_slabs.pop()
+
+    def take_slot(self) -> int:
+        return self._free_slots.pop()
+
+    def replace_lost(self) -> tuple[int, int]:
+        """Takes a slab and a slot that replace lost ones."""
+        if not self._reserve:
+            raise ParallelError(
+                "too many threads hang in their games, and all spare memory is lost to them; repair the game, or play "
+                "in processes (backend: process), which can be ended"
+            )
+        return self._reserve.pop(), self._free_slots.pop()
+
+    def give_slab(self, slab: int) -> None:
+        self._free_slabs.append(slab)
+
+    def give_slot(self, slot: int) -> None:
+        self._free_slots.append(slot)
 
 
 @dataclass
@@ -126,7 +191,7 @@ class Deliveries:
     def lend(self, count: int) -> list[LentSlab]:
         """Gives empty slabs to a buffer that restores its own."""
         if self._hand_out_copies:
-            return [LentSlab(_private_slab(self._arena.size.shape), None) for _ in range(count)]
+            return [LentSlab(empty_slab(self._arena.size.shape), None) for _ in range(count)]
         leases = [Lease(self._stock.take_slab()) for _ in range(count)]
         self._leased |= set(leases)
         return [LentSlab(self._arena.slab(lease.slab), lease) for lease in leases]
@@ -155,7 +220,7 @@ class Deliveries:
 
 def copy_slab(slab: Slab) -> Slab:
     """Copies a slab into private memory."""
-    copy = _private_slab(slab.shape)
+    copy = empty_slab(slab.shape)
     for field, column in slab.columns():
         if field.per_transition:
             getattr(copy, field.name)[:] = column
@@ -163,7 +228,3 @@ def copy_slab(slab: Slab) -> Slab:
             finished = slab.finished(field.name)
             getattr(copy, field.name)[finished] = column[finished]
     return copy
-
-
-def _private_slab(shape: SlabShape) -> Slab:
-    return Slab(shape, SharedBlock.private(slab_layout(shape).nbytes))

@@ -23,7 +23,7 @@ from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.arena import Arena
 from keisei.parallel.messages import Question
 from keisei.parallel.plan import WorkerPlan
-from keisei.policies.behaviour import PlaySettings
+from keisei.policies.behaviour import Play, epsilon_of_games
 from keisei.policies.finite import blame_observations
 from keisei.policies.gather_network import every_action
 from keisei.policies.networks import ActorCritic
@@ -49,7 +49,7 @@ class CentralInference:
         # This is a copy: the learner's network changes during an update, and is published after it.
         self._network = deepcopy(network).eval()
         self._version = version
-        self._settings = PlaySettings()
+        self._settings: Play = ()
         self._game, self._plan, self._arena = game, plan, arena
         self._slots, self._places = arena.size.shape.slots, places
         spec, rows = game.spec, places * arena.size.shape.slots
@@ -58,7 +58,7 @@ class CentralInference:
         self._uniforms = np.zeros(rows, np.float64)
         self._asked: dict[int, _Asked] = {}
 
-    def take(self, model: nn.Module, version: int, settings: PlaySettings) -> None:
+    def take(self, model: nn.Module, version: int, settings: Play) -> None:
         """Uses these weights from now on."""
         self._network.load_state_dict(model.state_dict())
         self._version, self._settings = version, settings
@@ -118,8 +118,7 @@ class CentralInference:
             try:
                 actions, log_probs = sample(
                     logits[place], self._legal[place], self._uniforms[place],
-                    temperature=self._plan.temperature_of(question.table, self._settings),
-                    epsilon=self._epsilon(question.table),
+                    *self._freely(question.table),
                 )  # fmt: skip
             except PolicyError:
                 blame_observations(self._game.spec, self._observations[place])
@@ -166,11 +165,13 @@ class CentralInference:
     def _device(self) -> torch.device:
         return next(self._network.parameters()).device
 
-    def _epsilon(self, table: int) -> float | FloatArray:
-        """Gives the epsilon of a table: one number, or one for each slot."""
-        epsilon = self._plan.epsilon_of(table, self._settings)
-        seats = self._slots // self._plan.games
-        return np.repeat(epsilon, seats) if isinstance(epsilon, np.ndarray) else epsilon
+    def _freely(self, table: int) -> tuple[float, float | FloatArray]:
+        """Gives the temperature of a table, and its epsilon: one number, or one for each slot."""
+        (own,) = self._plan.play_at(table, self._settings)
+        games = self._plan.games_of(table)
+        epsilon = epsilon_of_games(own.epsilon, own.spread, games.numbers, games.total)
+        seats = self._slots // games.count
+        return own.temperature, np.repeat(epsilon, seats) if isinstance(epsilon, np.ndarray) else epsilon
 
     def _place(self, table: int) -> slice:
         place = table % self._places

@@ -47,8 +47,8 @@ class Lineups:
         self.shelf.put(member, self._learner if model is None else model, weights, settings)
 
     def make_room(self, wanted: Collection[int]) -> bool:
-        """Clears all members from the shelf that are neither wanted nor seated. Tells whether a place for a snapshot
-        is free now."""
+        """Clears all members from the shelf that are neither wanted nor seated. Checks whether a place for
+        a version of the learner is free now."""
         for member in self.shelf.members - set(wanted) - self.seated():
             self.shelf.clear(member)
         return self.shelf.has_room(self._learner)

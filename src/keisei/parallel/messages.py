@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from traceback import format_exception
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from keisei.errors import in_one_line
 from keisei.experience.slab import SlabRecord
@@ -137,6 +137,23 @@ class Failed:
 
 
 Reply: TypeAlias = Ready | SlabRecord | Question | StatePiece | NeedState | Failed
+
+
+class Manager(Protocol):
+    """The calls to the manager that a worker makes while it plays."""
+
+    def ask(self, question: Question) -> None:
+        """Waits until the manager has written the decisions of a step into the slab."""
+        ...
+
+    def fetch_state(self, table: int) -> bytes:
+        """Gives the state of a table if it is too large for a slot of the arena."""
+        ...
+
+    def deliver_piece(self, piece: StatePiece) -> None:
+        """Sends one part of such a state."""
+        ...
+
 
 ANSWER = b"\x01"
 """The manager's reply to a question: the decisions are in the slab."""

@@ -20,22 +20,32 @@ from torch import nn
 from keisei.config import parse_settings
 from keisei.errors import ParallelError
 from keisei.experience.collected import Experiences, Lease, LentSlab
-from keisei.experience.schema import bytes_per_transition
+from keisei.experience.schema import SlabShape, bytes_per_transition
+from keisei.games.contract import Game
 from keisei.games.env_config import EnvConfig
 from keisei.games.registry import portable_name
 from keisei.parallel.arena import Arena, ArenaSize
+from keisei.parallel.backends import make_backend
+from keisei.parallel.collector import Collector
+from keisei.parallel.communication import WorkerCommunicator
 from keisei.parallel.config import ParallelConfig
+from keisei.parallel.crew import Crew
+from keisei.parallel.dealer import Dealer
+from keisei.parallel.deliveries import Deliveries, Stock
 from keisei.parallel.document_names import read_settings
+from keisei.parallel.inference import CentralInference
+from keisei.parallel.lineups import Lineups
 from keisei.parallel.messages import Question, StatePiece
-from keisei.parallel.parts import PlayParts
 from keisei.parallel.plan import LeaguePlan, WorkerPlan
-from keisei.parallel.status import ManagerStatus, active, worker_statuses
+from keisei.parallel.status import ManagerStatus, active, queue_info, worker_statuses
+from keisei.parallel.supervision import Supervisor
 from keisei.parallel.tables import Table, TableSnapshot
 from keisei.parallel.timeline import Timeline
 from keisei.parallel.weights.model_sync import Compression, ModelSynchronizer
+from keisei.parallel.weights.shelf import Shelf
 from keisei.parallel.workers import Worker
 from keisei.policies.agents_network import AgentsNetwork, AgentsPlan
-from keisei.policies.behaviour import Behaviour, PlaySettings
+from keisei.policies.behaviour import Behaviour, Play, PlaySettings
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
 
@@ -62,7 +72,7 @@ class ParallelManager:
         model: ActorCritic | None = None,
         seed: int = 0,
         first_version: int = 1,
-        first_settings: PlaySettings | None = None,
+        first_settings: Play | None = None,
         leased_slabs: int = 0,
         league: LeaguePlan | None = None,
         agents: AgentsPlan | None = None,
@@ -86,21 +96,52 @@ class ParallelManager:
         settings = self._play_settings if first_settings is None else first_settings
         self.synchronizer = self._build_synchronizer(first_version, settings)
         self.timeline = Timeline()
-        self._parts = PlayParts.of(
-            self.config, self.plan(0), game, self, self.model, self.synchronizer, self.timeline, leased_slabs
-        )
-        if self._parts.inference is not None and self.model is not None:
-            self._parts.inference.take(self.model, first_version, settings)
-        self.communicator = self._parts.communicator
-        self.supervisor = self._parts.supervisor
-        self.lineups = self._parts.lineups
-        """Whom each table meets; None without a league."""
-        self._crew = self._parts.crew
         self._phase = _Phase.NEW
         self.since_reset = 0
         """Transitions since all games were last reset (``worker_reset_interval``)."""
         self._started_at = 0.0
         self._policy_lag = 0.0
+        self._connect(game, leased_slabs)
+        if self.inference is not None and self.model is not None:
+            self.inference.take(self.model, first_version, settings)
+
+    def _connect(self, game: Game, leased_slabs: int) -> None:
+        """Makes the parts of collection and connects them."""
+        config, plan, weights = self.config, self.plan(0), self.synchronizer
+        self.tables = [Table(number, config.games, self.seed) for number in range(config.table_count)]
+        self.stock = Stock(config, leased_slabs)
+        shelf = Shelf.of(self._league, self.model_config, self.spec)
+        self.arena = self.stock.arena(SlabShape.of(self.spec, config.horizon, config.games), shelf)
+        self.deliveries = Deliveries(
+            self.arena,
+            self.stock,
+            verify=config.verify_checksums,
+            hand_out_copies=not config.use_shared_memory,
+        )
+        reader = None if weights is None else weights.reader()
+        self.backend = make_backend(config.backend, self.arena, reader, config)
+        self.communicator = WorkerCommunicator(
+            self.backend, self, self.plan,
+            lambda: queue_info(self.tables, self.stock, self.deliveries), config.hang_timeout,
+        )  # fmt: skip
+        self.inference = None
+        if plan.central and self.model is not None:
+            self.inference = CentralInference(
+                self.model, self.version, game, plan, self.arena, config.inference_places
+            )
+        self.supervisor = Supervisor(
+            self.tables, self.arena, self.stock, self.communicator, self.deliveries, self.inference,
+            self.timeline, config.max_failures,
+        )  # fmt: skip
+        self.crew = Crew(config, self.tables, self.backend, self.communicator, self.supervisor)
+        self.collector = Collector(
+            config, self.slab_transitions, self.tables, self.communicator, self.stock, self.deliveries,
+            Dealer(self.tables, self.communicator.workers, lambda: self.version), self.supervisor,
+        )  # fmt: skip
+        self.lineups: Lineups | None = None
+        """Whom each table meets; None without a league."""
+        if shelf is not None and self._league is not None and self.model_config is not None:
+            self.lineups = Lineups(self.tables, self.arena, shelf, self._league, self.model_config)
 
     def _build_model(self, model: ActorCritic | None) -> ActorCritic | None:
         if model is not None and self.model_config is None:
@@ -109,7 +150,7 @@ class ParallelManager:
             return model
         return build_network(self.model_config, self.spec, self.seed)
 
-    def _build_synchronizer(self, first_version: int, settings: PlaySettings) -> ModelSynchronizer | None:
+    def _build_synchronizer(self, first_version: int, settings: Play) -> ModelSynchronizer | None:
         if self.model is None:
             return None
         compression: Compression = self.config.compression if self.config.compression_enabled else "none"
@@ -125,20 +166,17 @@ class ParallelManager:
         )
 
     @property
-    def _play_settings(self) -> PlaySettings:
-        return PlaySettings(self.config.temperature, self.config.epsilon)
+    def _play_settings(self) -> Play:
+        players = 1 if self._agents is None else len(self._agents.models)
+        return (PlaySettings(self.config.temperature, self.config.epsilon),) * players
 
     def arena_for_one(self) -> Arena:
         """Makes separate memory for one more worker that plays the same tables, one slab at a time."""
-        return Arena(ArenaSize.of(self._parts.arena.size.shape, slabs=1, slots=1))
-
-    @property
-    def tables(self) -> Sequence[Table]:
-        return self._parts.tables
+        return Arena(ArenaSize.of(self.arena.size.shape, slabs=1, slots=1))
 
     @property
     def workers(self) -> Sequence[Worker]:
-        return self._crew.workers
+        return self.crew.workers
 
     # Start and stop.
 
@@ -151,22 +189,29 @@ class ParallelManager:
         if self._phase is not _Phase.NEW:
             raise ParallelError(f"start_workers was called, but the manager {self._phase.value}")
         for snapshot in snapshots:
-            self._parts.restore(snapshot)
+            if not 0 <= snapshot.table < len(self.tables):
+                raise ParallelError(
+                    f"a snapshot is of table {snapshot.table}, and there are {len(self.tables)} tables; "
+                    f"start with the tables that the snapshots were taken from"
+                )
+            self.tables[snapshot.table].restore(snapshot, self.arena, self.stock)
         self.since_reset = since_reset
         if self.lineups is not None:
             self.lineups.demand_all()
         self._phase = _Phase.RUNNING
         self._started_at = time.monotonic()
         try:
-            self._crew.start()
+            self.crew.start()
         except BaseException:
             self.stop_workers()
             raise
 
     def stop_workers(self) -> None:
         """Ends all workers. Those that do not end by themselves are killed. Calling it again does nothing."""
-        self._crew.stop()
-        self._parts.close()
+        self.crew.stop()
+        self.deliveries.forget()
+        self.backend.close()
+        self.arena.close()
         if self.synchronizer is not None and self._phase is not _Phase.STOPPED:
             self._last_version = self.synchronizer.version
             self.synchronizer.close()
@@ -188,12 +233,12 @@ class ParallelManager:
         self._demand_running("add_workers")
         if count < 1:
             raise ParallelError(f"add_workers takes a number of at least 1, got {count}")
-        return self._crew.add(count)
+        return self.crew.add(count)
 
     def remove_workers(self, workers: Iterable[int]) -> None:
         """Lets workers finish the slabs that they have begun, and ends them. Other workers take over their tables."""
         self._demand_running("remove_workers")
-        self._crew.remove(workers)
+        self.crew.remove(workers)
 
     # Weights.
 
@@ -213,15 +258,18 @@ class ParallelManager:
             raise ParallelError("there is no model to synchronise: the manager was made without model_config")
         if step is not None and step % self.config.model_sync_interval:
             return self.version
-        return self.publish(Behaviour(self.model if model is None else model, *self._play_settings))
+        return self._publish(self.model if model is None else model, self._play_settings)
 
     def publish(self, behaviour: Behaviour) -> int:
         """Publishes a behaviour that workers use from their next slab on. Gives its version."""
+        return self._publish(behaviour.network, behaviour.settings)
+
+    def _publish(self, network: nn.Module, settings: Play) -> int:
         if self.synchronizer is None:
             raise ParallelError("there is no network to publish: the manager was made without model_config")
-        version = self.synchronizer.publish(behaviour.network, behaviour.settings)
-        if self._parts.inference is not None:
-            self._parts.inference.take(behaviour.network, version, behaviour.settings)
+        version = self.synchronizer.publish(network, settings)
+        if self.inference is not None:
+            self.inference.take(network, version, settings)
         return version
 
     # Control.
@@ -229,13 +277,13 @@ class ParallelManager:
     def pause_workers(self, workers: Iterable[int] | None = None) -> None:
         """Gives these workers (by default all) no new orders. The other workers play their tables."""
         self._demand_running("pause_workers")
-        for worker in self._crew.chosen(workers):
+        for worker in self.crew.chosen(workers):
             worker.pause()
 
     def resume_workers(self, workers: Iterable[int] | None = None) -> None:
         """Lets paused workers play again."""
         self._demand_running("resume_workers")
-        for worker in self._crew.chosen(workers):
+        for worker in self.crew.chosen(workers):
             worker.resume()
 
     def reset_workers(self, tables: Iterable[int] | None = None) -> None:
@@ -264,42 +312,42 @@ class ParallelManager:
             raise ParallelError(
                 "a snapshot is taken between two synchronous collections; workers are still playing"
             )
-        return [table.snapshot(self._parts.arena) for table in self.tables]
+        return [table.snapshot(self.arena) for table in self.tables]
 
     def get_status(self) -> ManagerStatus:
         """Gives current states, rates, queues, lag, memory, restarts, drops and errors."""
         workers = worker_statuses(self.workers, self.tables)
         running = self._phase is _Phase.RUNNING
-        deliveries, errors = self._parts.deliveries, [w.last_error for w in workers if w.last_error]
+        errors = [worker.last_error for worker in workers if worker.last_error]
         seconds = time.monotonic() - self._started_at if self._started_at else 0.0
         return ManagerStatus(
             running=running,
             active_workers=active(self.workers) if running else 0,
             workers=workers,
             tables=len(self.tables),
-            queue_info=self._parts.queue_info(),
+            queue_info=self.communicator.get_queue_info(),
             version=self.version,
             policy_lag=self._policy_lag,
-            transitions=deliveries.transitions,
-            transitions_per_second=deliveries.transitions / seconds if seconds > 0 else 0.0,
+            transitions=self.deliveries.transitions,
+            transitions_per_second=self.deliveries.transitions / seconds if seconds > 0 else 0.0,
             restarts=sum(worker.restarts for worker in workers),
-            drops=replace(deliveries.drops, repeated=self._parts.backend.repeated),
+            drops=replace(self.deliveries.drops, repeated=self.backend.repeated),
             last_error=errors[-1] if errors else "",
         )
 
     def waiting_opponents(self) -> set[int]:
         """Gives whom the learner met in games of slabs that have arrived and were not handed out yet."""
-        return self._parts.deliveries.opponents()
+        return self.deliveries.opponents()
 
     @property
     def slab_transitions(self) -> int:
         """How many transitions a whole slab holds."""
-        return self._parts.arena.size.shape.transitions
+        return self.arena.size.shape.transitions
 
     @property
     def bytes_per_transition(self) -> float:
         """How many bytes a transition takes on its way to the learner."""
-        return bytes_per_transition(self._parts.arena.size.shape)
+        return bytes_per_transition(self.arena.size.shape)
 
     def export_trace(self, path: str | Path) -> None:
         """Writes a trace of workers and learner, for chrome://tracing or ui.perfetto.dev."""
@@ -321,27 +369,26 @@ class ParallelManager:
             raise ParallelError(
                 f"target_steps is at least 1, or None for a slab of each table; got {target_steps}"
             )
-        self._parts.deliveries.release()
+        self.deliveries.release()
         if self.config.worker_reset_interval and self.since_reset >= self.config.worker_reset_interval:
             self.reset_workers()
-        self._crew.grow()
+        self.crew.grow()
         began = time.monotonic()
         patience = self.config.timeout if timeout is None else timeout
-        experiences = self._collect(target_steps, patience)
+        if self.config.mode == "sync":
+            self.collector.round(target_steps, self.version, patience)
+        else:
+            lag = self.config.max_policy_lag
+            self.collector.stream(target_steps, patience, oldest=0 if lag is None else self.version - lag)
+        experiences = self.deliveries.hand_out(
+            self.version, None if self.config.mode == "sync" else target_steps
+        )
         self._policy_lag = experiences.policy_lag
         self.since_reset += len(experiences)
         waited = time.monotonic() - began
         self.timeline.span("learner", "collect", began, waited)
-        self._crew.rescale(waited)
+        self.crew.rescale(waited)
         return experiences
-
-    def _collect(self, target: int | None, patience: float) -> Experiences:
-        if self.config.mode == "sync":
-            self._parts.collector.round(target, self.version, patience)
-            return self._parts.deliveries.hand_out(self.version, None)
-        lag = self.config.max_policy_lag
-        self._parts.collector.stream(target, patience, oldest=0 if lag is None else self.version - lag)
-        return self._parts.deliveries.hand_out(self.version, target)
 
     def release_experiences(self, keep: Collection[Lease] = ()) -> None:
         """Gives the slabs of the last collection back before the next one. It is for a learner that has copied what
@@ -351,24 +398,24 @@ class ParallelManager:
         they play on in the next collection. Synchronous workers rest. Calling it again does nothing.
         """
         self._demand_running("release_experiences")
-        self._parts.deliveries.release(keep)
+        self.deliveries.release(keep)
         if self.config.mode == "async":
-            self._parts.collector.play_on()
+            self.collector.play_on()
 
     def lend_slabs(self, count: int) -> Sequence[LentSlab]:
         """Gives empty slabs under leases to a buffer that restores what it had kept."""
-        return self._parts.deliveries.lend(count)
+        return self.deliveries.lend(count)
 
     def end_leases(self, leases: Iterable[Lease]) -> None:
         """Takes back slabs that a buffer no longer needs."""
         self._demand_running("end_leases")
-        self._parts.deliveries.end_leases(leases)
+        self.deliveries.end_leases(leases)
 
     # Requests of inline workers.
 
     def ask(self, question: Question) -> None:
-        assert self._parts.inference is not None
-        self._parts.inference.decide_now(question, self.tables[question.table].orders[0].epoch)
+        assert self.inference is not None
+        self.inference.decide_now(question, self.tables[question.table].orders[0].epoch)
 
     def fetch_state(self, table: int) -> bytes:
         saved = self.tables[table].saved

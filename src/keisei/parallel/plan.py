@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field
 
 from keisei.config import Settings
-from keisei.games.contract import FloatArray
 from keisei.games.env_config import EnvConfig
 from keisei.parallel.config import ParallelConfig, TableOverride
 from keisei.policies.agents_network import AgentsPlan
-from keisei.policies.behaviour import PlaySettings, epsilon_of_games
+from keisei.policies.behaviour import Play, TableGames
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.seating import PolicyConfig, Seating
 
@@ -22,13 +20,13 @@ manager and worker never both wait for the other to read."""
 
 
 class LeaguePlan(Settings):
-    """Who may sit beside the learner. Snapshots of the learner come and go on the shelf; the rest is known from the
-    start."""
+    """Who may sit beside the learner. Earlier versions of the learner come and go on the shelf; the rest is known
+    from the start."""
 
     players: dict[int, PolicyConfig] = Field(default_factory=dict)
     """The members without a place on the shelf, by number: players that need no weights."""
-    snapshots: Annotated[int, Field(ge=0)] = 16
-    """Places on the shelf for snapshots of the learner."""
+    places: Annotated[int, Field(ge=0)] = 16
+    """Places on the shelf for earlier versions of the learner."""
     networks: tuple[ModelConfig, ...] = ()
     """The networks of further members with weights. Each has a place of its own on the shelf."""
 
@@ -85,6 +83,15 @@ class WorkerPlan(Settings):
         """Gives the number of a table's first game. Games are numbered across all tables."""
         return table * self.games
 
+    def games_of(self, table: int) -> TableGames:
+        return TableGames(self.first_game(table), self.games, self.tables * self.games)
+
+    @property
+    def renews_at_steps(self) -> bool:
+        """Whether a worker without an order for a version takes new weights at every step, and not only with an
+        order."""
+        return self.agents is not None
+
     @property
     def seatings(self) -> list[Seating]:
         """The seatings of all tables, since the worker may play any of them."""
@@ -102,15 +109,10 @@ class WorkerPlan(Settings):
     def override_of(self, table: int) -> TableOverride:
         return self.overrides.get(table, TableOverride())
 
-    def temperature_of(self, table: int, settings: PlaySettings) -> float:
-        """Gives the temperature of the learner at a table."""
-        own = self.override_of(table).temperature
-        return settings.temperature if own is None else own
-
-    def epsilon_of(self, table: int, settings: PlaySettings) -> float | FloatArray:
-        """Gives the epsilon of the learner at a table: one number, or one for each game."""
-        own = self.override_of(table).epsilon
-        if own is not None:
-            return own
-        games = np.arange(self.games, dtype=np.int32) + np.int32(self.first_game(table))
-        return epsilon_of_games(settings.epsilon, settings.spread, games, self.tables * self.games)
+    def play_at(self, table: int, settings: Play) -> Play:
+        """Gives how freely the learner plays at a table. What the table has of its own comes first."""
+        override = self.override_of(table)
+        own = {} if override.temperature is None else {"temperature": override.temperature}
+        if override.epsilon is not None:
+            own |= {"epsilon": override.epsilon, "spread": 0.0}
+        return tuple(each._replace(**own) for each in settings) if own else settings

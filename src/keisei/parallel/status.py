@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from keisei.machine.memory import resident_bytes
-from keisei.parallel.deliveries import Deliveries, Drops
-from keisei.parallel.stock import Stock
+from keisei.parallel.deliveries import Deliveries, Drops, Stock
 from keisei.parallel.tables import Table
 from keisei.parallel.workers import WORKING, Worker
 

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from keisei.experience.slab import SlabRecord
 from keisei.parallel.arena import Arena
 from keisei.parallel.communication import Death, Event, WorkerCommunicator
-from keisei.parallel.deliveries import Deliveries
+from keisei.parallel.deliveries import Deliveries, Stock
 from keisei.parallel.inference import GATHER_SECONDS, CentralInference
 from keisei.parallel.messages import NeedState, Question, Ready, StatePiece, state_piece
-from keisei.parallel.stock import Stock
 from keisei.parallel.tables import Table
 from keisei.parallel.timeline import Timeline
 from keisei.parallel.workers import Worker, WorkerState

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from keisei.errors import ParallelError
 from keisei.experience.slab import SlabRecord
 from keisei.parallel.arena import Arena
+from keisei.parallel.deliveries import Stock
 from keisei.parallel.messages import THROUGH_PIPE, Order, OrderKind, Start
-from keisei.parallel.stock import Stock
 from keisei.policies.seating import SELF_PLAY, Lineup
 
 FAILURE_WINDOW = 60.0

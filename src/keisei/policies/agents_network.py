@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from keisei.config import Settings
 from keisei.games.contract import GameSpec
-from keisei.policies.behaviour import PlaySettings
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.stacked_network import share_memory, stacked
@@ -63,19 +62,13 @@ def stacks_of(kinds: Sequence[str | None], size: int) -> tuple[Stack, ...]:
 
 
 class AgentsNetwork(ActorCritic):
-    """The networks of all agents. Rows are those of agent 0, then those of agent 1, and so on, equally many of each.
-
-    It also holds how freely each agent plays, so that one publication has both.
-    """
-
-    exploration: Tensor
+    """The networks of all agents. Rows are those of agent 0, then those of agent 1, and so on, equally many of each."""
 
     def __init__(self, spec: GameSpec, stacks: Sequence[Stack], networks: Sequence[ActorCritic]) -> None:
         super().__init__(replace(spec.observation, scale=()))  # each network scales its observations
         self.stacks = tuple(stacks)
         self.networks = nn.ModuleList(networks)
         self.agents = sum(map(len, stacks))
-        self.register_buffer("exploration", torch.tensor([PlaySettings()] * self.agents, dtype=torch.float32))
         self._in_order = [agent for stack in stacks for agent in stack] == list(range(self.agents))
 
     def forward(self, observations: Tensor, actions: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -90,10 +83,6 @@ class AgentsNetwork(ActorCritic):
         ]
         logits, values = (torch.cat(parts) for parts in zip(*outputs, strict=True))
         return (logits, values) if self._in_order else (self._sorted(logits), self._sorted(values))
-
-    def play_by(self, settings: Sequence[PlaySettings]) -> None:
-        """Sets how freely each agent plays."""
-        self.exploration.copy_(torch.tensor(settings, dtype=torch.float32))
 
     def _sorted(self, outputs: Tensor) -> Tensor:
         """Puts outputs in the order of the stacks into the order of the agents."""

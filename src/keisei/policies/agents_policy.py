@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from keisei.errors import PolicyError
-from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray
+from keisei.games.contract import Array, BoolArray, FinalRows, FloatArray, GameSpec, IntArray, Rows
 from keisei.policies.agents_network import AgentsNetwork
+from keisei.policies.behaviour import Play, PlaySettings, TableGames
 from keisei.policies.contract import Decision, Situation
 from keisei.policies.finite import blame_observations
 from keisei.policies.neural import row_uniforms
@@ -24,17 +25,24 @@ class AgentsPolicy:
     decides depends on its own rows and weights alone.
     """
 
-    def __init__(
-        self, network: AgentsNetwork, spec: GameSpec, temperature: float | None = None, total_games: int = 1
-    ) -> None:
-        """All agents play with ``temperature`` and without random decisions, or, if it is None, as the network says.
-        ``total_games`` are those of the whole run, over which an agent may spread its epsilon."""
+    def __init__(self, network: AgentsNetwork, spec: GameSpec, temperature: float = 1.0) -> None:
+        """All agents play with ``temperature`` and without random decisions, until they are told otherwise."""
         self.network = network.eval()
         self.spec = spec
-        self.temperature = temperature
-        self._total_games = total_games
+        self.behave((PlaySettings(temperature),) * network.agents, TableGames(0, 1, 1))
         self._seen: Array = np.zeros((0, *spec.observation.shape), spec.observation.dtype)
         self._listed: IntArray = np.zeros((0, spec.num_actions), np.int32)
+
+    def behave(self, settings: Play, games: TableGames) -> None:
+        """Lets each agent play as freely as its entry says. Epsilon may be spread over the games of the whole run."""
+        self._games = games
+        self._temperature = np.array([own.temperature for own in settings])
+        self._epsilon = np.array([own.epsilon for own in settings], np.float32)
+        self._spread = np.array([own.spread for own in settings], np.float32)
+
+    def owners(self, rows: Rows) -> Array:
+        """Each agent learns from the decisions of its seat."""
+        return rows.seat
 
     def act(self, situation: Situation, selected: IntArray | None = None) -> Decision:
         rows, observations, legal = situation.rows, situation.observations, situation.legal
@@ -63,7 +71,10 @@ class AgentsPolicy:
     def log_probabilities(self, observations: Array, legal: BoolArray) -> FloatArray:
         raise PolicyError(_WHOSE)
 
-    def evaluate_seats(
+    def values(self, observations: Array, legal: BoolArray, rows: Rows | FinalRows) -> FloatArray:
+        return self.values_at(observations, legal, rows.game, rows.seat, self._games.count)
+
+    def values_at(
         self, observations: Array, legal: BoolArray, game: IntArray, seat: IntArray, games: int
     ) -> FloatArray:
         """[n]: the values of positions, each by the agent of its seat. ``games`` is the size of the batch."""
@@ -97,7 +108,7 @@ class AgentsPolicy:
 
     @property
     def _device(self) -> torch.device:
-        return self.network.exploration.device
+        return next(self.network.parameters()).device
 
     def _make_room(self, games: int) -> None:
         places = self.network.agents * games
@@ -109,10 +120,11 @@ class AgentsPolicy:
         self, logits: FloatArray, legal: BoolArray, uniforms: Array, seat: IntArray, game: IntArray
     ) -> tuple[IntArray, FloatArray]:
         """Draws an action for each row, as freely as its agent plays."""
-        if self.temperature is not None:
-            return sample(logits, legal, uniforms, self.temperature)
-        temperature, epsilon, spread = self.network.exploration.cpu().numpy()[seat].T
-        epsilon = epsilon ** (1 + spread * game / max(1, self._total_games - 1)).astype(np.float32)
+        temperature, exponent = (
+            self._temperature[seat],
+            1 + self._spread[seat] * game / max(1, self._games.total - 1),
+        )
+        epsilon = self._epsilon[seat] ** exponent.astype(np.float32)
         actions, log_probs = np.empty(len(seat), np.int32), np.empty(len(seat), np.float32)
         for one in np.unique(temperature):
             of = temperature == one
@@ -138,7 +150,7 @@ class SeatPolicy:
 
     def evaluate(self, observations: Array, legal: BoolArray) -> FloatArray:
         game, seat = self._rows(len(legal))
-        return self._agents.evaluate_seats(observations, legal, game, seat, len(legal))
+        return self._agents.values_at(observations, legal, game, seat, len(legal))
 
     def log_probabilities(self, observations: Array, legal: BoolArray) -> FloatArray:
         return self._agents.log_probabilities_of(self.seat, observations, legal)

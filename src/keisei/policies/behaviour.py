@@ -1,20 +1,21 @@
-"""A behaviour: what a learner publishes, and workers play with."""
+"""A behaviour: what a learner publishes, and policies in workers are told."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from torch import nn
 
-from keisei.games.contract import FloatArray, IntArray
+from keisei.games.contract import Array, BoolArray, FinalRows, FloatArray, IntArray, Rows
+from keisei.policies.contract import Policy
+from keisei.policies.networks import ActorCritic
 
-__all__ = ["Behaviour", "PlaySettings", "epsilon_of_games"]
+__all__ = ["Behaviour", "LearnerPolicy", "Play", "PlaySettings", "TableGames", "epsilon_of_games"]
 
 
 class PlaySettings(NamedTuple):
-    """How freely a network is played."""
+    """How freely one player draws its actions."""
 
     temperature: float = 1.0
     """Temperature of the distribution that actions are drawn from; 0 takes the best action."""
@@ -24,19 +25,55 @@ class PlaySettings(NamedTuple):
     """How much epsilon differs between games; see ``epsilon_of_games``. 0 is the same epsilon for all."""
 
 
-@dataclass(frozen=True, eq=False)
+Play: TypeAlias = tuple[PlaySettings, ...]
+"""One entry if one network plays all seats, else one for the agent of each seat."""
+
+
 class Behaviour:
     """A network, and how freely it is played. Each publication has a version, and orders name it."""
 
-    network: nn.Module
-    """The network. Its weights are copied when it is published."""
-    temperature: float = 1.0
-    epsilon: float = 0.0
-    spread: float = 0.0
+    def __init__(
+        self,
+        network: ActorCritic,
+        temperature: float = 1.0,
+        epsilon: float = 0.0,
+        spread: float = 0.0,
+        *,
+        agents: Play = (),
+    ) -> None:
+        """``agents`` say how freely the agent of each seat plays, in place of the three numbers."""
+        self.network = network
+        """The network. Its weights are copied when it is published."""
+        self.settings: Play = agents or (PlaySettings(temperature, epsilon, spread),)
+
+
+@dataclass(frozen=True, slots=True)
+class TableGames:
+    """The numbers of the games of a table, among those of all tables."""
+
+    first: int
+    count: int
+    total: int
 
     @property
-    def settings(self) -> PlaySettings:
-        return PlaySettings(self.temperature, self.epsilon, self.spread)
+    def numbers(self) -> IntArray:
+        return np.arange(self.first, self.first + self.count, dtype=np.int32)
+
+
+class LearnerPolicy(Policy, Protocol):
+    """The policy of the learner at one table. It is told its behaviour, and asked for decisions and values."""
+
+    def behave(self, settings: Play, games: TableGames) -> None:
+        """Plays as freely as ``settings`` say from now on."""
+        ...
+
+    def owners(self, rows: Rows) -> Array | int:
+        """[rows]: who learns from each decision; one number if it is the same for all."""
+        ...
+
+    def values(self, observations: Array, legal: BoolArray, rows: Rows | FinalRows) -> FloatArray:
+        """[rows]: the values of positions of this table, for the seat of each row."""
+        ...
 
 
 def epsilon_of_games(epsilon: float, spread: float, games: IntArray, total: int) -> float | FloatArray:

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from keisei.errors import PolicyError
-from keisei.games.contract import Array, BoolArray, FloatArray, GameSpec, IntArray
+from keisei.games.contract import Array, BoolArray, FinalRows, FloatArray, GameSpec, IntArray, Rows
 from keisei.games.randomness import Stream
 from keisei.native import core
+from keisei.policies.behaviour import Play, TableGames, epsilon_of_games
 from keisei.policies.contract import Decision, Situation
 from keisei.policies.finite import blame_observations
 from keisei.policies.gather_network import legal_actions
@@ -79,6 +80,17 @@ class NeuralPolicy:
     def log_probabilities(self, observations: Array, legal: BoolArray) -> FloatArray:
         logits = self._forward(observations)[0].to("cpu", torch.float32)
         return _as_array(masked_log_softmax(logits, as_tensor(legal)))
+
+    def behave(self, settings: Play, games: TableGames) -> None:
+        (own,) = settings
+        self.temperature = own.temperature
+        self.epsilon = epsilon_of_games(own.epsilon, own.spread, games.numbers, games.total)
+
+    def owners(self, rows: Rows) -> int:
+        return 0
+
+    def values(self, observations: Array, legal: BoolArray, rows: Rows | FinalRows) -> FloatArray:
+        return self.evaluate(observations, legal)
 
     def _forward(self, observations: Array, actions: IntArray | None = None) -> tuple[Tensor, Tensor]:
         """Gives the logits of these actions (of all by default), and values."""

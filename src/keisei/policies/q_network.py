@@ -16,11 +16,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from keisei.errors import ConfigError
 from keisei.games.contract import GameSpec
 from keisei.policies.model_config import ModelConfig
-from keisei.policies.networks import ActorCritic
+from keisei.policies.networks import ActorCritic, build_network
 
-__all__ = ["QNetwork", "best_actions"]
+__all__ = ["QNetwork", "best_actions", "build_q_network"]
 
 
 class QNetwork(ActorCritic):
@@ -75,3 +76,13 @@ def _mean(spread: Tensor, legal: Tensor) -> Tensor:
     included."""
     total = spread.masked_fill(~legal[:, None], 0).sum((1, 2))
     return total / (spread.shape[1] * legal.sum(1))
+
+
+def build_q_network(config: ModelConfig, spec: GameSpec, seed: int | None) -> QNetwork:
+    """Builds a network that gives the values of actions, as DQN needs it."""
+    network = build_network(config, spec, seed)
+    if not isinstance(network, QNetwork):
+        raise ConfigError(
+            f"model.outputs = {config.outputs}: DQN learns the values of actions; take dueling or q"
+        )
+    return network

@@ -21,7 +21,15 @@ from keisei.policies.players.random_policy import RandomPolicy
 from keisei.policies.players.search_player import SearchPlayer
 from keisei.policies.seating import CHANCE, PolicyConfig, Seating
 
-__all__ = ["PLAYERS", "build_policy", "check_player", "named_player", "players_of", "seated_policies"]
+__all__ = [
+    "PLAYERS",
+    "build_policy",
+    "check_player",
+    "named_player",
+    "need_offers",
+    "players_of",
+    "seated_policies",
+]
 
 
 def build_policy(
@@ -70,13 +78,19 @@ def check_player(name: str, game: Game) -> Policy | None:
     """Makes one of ``PLAYERS`` as ``named_player`` does, and checks that the game offers what it needs. The game is a
     new one; it is played."""
     player = named_player(name, game.spec)
-    if isinstance(player, HeuristicPlayer):
-        need_heuristic(game)
-    if isinstance(player, SearchPlayer):
-        need_search(game, name)
+    if player is not None:
+        need_offers(player, game)
     if isinstance(player, GreedyPlayer | SearchPlayer):
         need_look_ahead(game, name)
     return player
+
+
+def need_offers(player: Policy, game: Game) -> None:
+    """Refuses a game whose batch does not offer what this player needs."""
+    if isinstance(player, HeuristicPlayer):
+        need_heuristic(game)
+    if isinstance(player, SearchPlayer):
+        need_search(game, player.name)
 
 
 def players_of(game: Game) -> list[str]:

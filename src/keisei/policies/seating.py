@@ -133,9 +133,10 @@ class Seating(Settings):
         meets = (uniforms >= taken) & (uniforms < taken + (1 - taken) * lineup.share)
         return np.where(meets, np.int16(lineup.member), np.int16(LEARNER))
 
-    def owners(self, assignment: Assignment) -> Assignment:
-        """Gives the owner of each row: 0 where the learner decides, -1 where nobody learns from it."""
-        return np.where(assignment == LEARNER, np.int16(0), np.int16(-1))
+    def owners(self, assignment: Assignment, learners: Array | int = 0) -> Assignment:
+        """Computes the owner of each row: one of ``learners`` where they decide, -1 where nobody learns from it."""
+        found: Assignment = np.where(assignment == LEARNER, learners, -1).astype(np.int16)
+        return found
 
     def _by_share(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Gives the opponent of each game; 0 where the learner plays against itself."""

@@ -24,7 +24,7 @@ from keisei.games.env_config import EnvConfig
 from keisei.games.randomness import keyed_word
 from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.torch_threads import torch_threads
-from keisei.parallel.backends.registry import runs_elsewhere
+from keisei.parallel.backend_names import runs_elsewhere
 from keisei.parallel.config import ParallelConfig
 from keisei.parallel.messages import Order, OrderKind, Start
 from keisei.parallel.parallel_manager import ParallelManager

@@ -24,7 +24,7 @@ from keisei.experience.collected import Experiences
 from keisei.games.registry import DEFAULT_GAME
 from keisei.machine.memory import resident_bytes
 from keisei.machine.torch_threads import torch_threads
-from keisei.parallel.backends.registry import runs_elsewhere
+from keisei.parallel.backend_names import runs_elsewhere
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.proving.audit import Audit, Checker, Findings
 from keisei.proving.disturbance import Disturber, Toll

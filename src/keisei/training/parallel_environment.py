@@ -28,7 +28,6 @@ from keisei.policies.model_config import ModelConfig
 from keisei.runs import metric_names as tags
 from keisei.training.events import Counters, Update
 from keisei.training.regimes.independent import agents_plan, build_buffer, build_learner, independent
-from keisei.training.regimes.learner_settings import IndependentSettings
 from keisei.training.regimes.loop import Pace, Parts
 from keisei.training.regimes.publishing import Publisher
 from keisei.training.settings import TrainConfig
@@ -173,8 +172,7 @@ class ParallelEnvironment:
         """The same as settings of a run."""
         world = self.settings.env.make(batch=1, seed=0)
         self.spec = world.spec
-        learning = self.settings.learner
-        assert isinstance(learning, IndependentSettings)
+        learning: Any = self.settings.learner
         self._learner = build_learner(self.settings, learning, world, choose_device("cpu"))
         self._buffer = build_buffer(self.settings, learning, self.spec, self._learner)
         self.agents = [

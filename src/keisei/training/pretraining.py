@@ -14,7 +14,6 @@ from keisei.games.contract import GameSpec
 from keisei.games.offers import ReadsRecords, RecordedGame
 from keisei.learners.contract import Learner
 from keisei.learners.imitation import Imitation, ImitationConfig, Skill
-from keisei.policies.networks import ActorCritic
 from keisei.policies.trust import trust_settings
 from keisei.runs.archive import CheckpointArchive
 from keisei.runs.directory import NewRun, RunDirectory
@@ -147,7 +146,6 @@ def _teacher(config: TrainConfig, settings: ImitationConfig | None) -> tuple[Lea
     device = choose_device(config.run.device)
     learner = regime_of(config).build_learner(config.placed(), config.learner, game, device)
     network = learner.behaviour(0.0).network
-    assert isinstance(network, ActorCritic)
     if network.meaning == "q":
         raise ConfigError(
             "imitation teaches a policy, and this run's network gives values of actions (DQN); take a preset of "

@@ -21,7 +21,7 @@ from keisei.training.events import Counters, Saved
 from keisei.training.examiner import Examiner
 from keisei.training.interruption import Interruption
 from keisei.training.league.records import LeagueRecords
-from keisei.training.regimes.loop import Parts
+from keisei.training.regimes.loop import AnyParts
 from keisei.training.remote_control import PausableClock, Reach, RemoteControl
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import capture, connect, player_document
@@ -48,7 +48,7 @@ class Session:
     """The open parts of a run, from its start to its end."""
 
     config: TrainConfig
-    parts: Parts
+    parts: AnyParts
     database: RunDatabase
     metrics: MetricsWriter
     league: LeagueRecords | None

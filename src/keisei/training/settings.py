@@ -13,7 +13,7 @@ from keisei.games.contract import GameSpec
 from keisei.games.env_config import EnvConfig
 from keisei.learners.parts import fitting_parts
 from keisei.machine.cores import usable_cores
-from keisei.parallel.backends.registry import runs_elsewhere
+from keisei.parallel.backend_names import runs_elsewhere
 from keisei.parallel.config import ParallelConfig
 from keisei.policies.model_config import ModelConfig
 from keisei.ranges import (

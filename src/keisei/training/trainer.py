@@ -44,7 +44,7 @@ from keisei.training.events import Counters, Ended, Evaluation, Saved, Started, 
 from keisei.training.exam_schedule import ExamSchedule
 from keisei.training.interruption import Interruption, UpdateAbandoned
 from keisei.training.presets import run_config
-from keisei.training.regimes.loop import Pace, Parts
+from keisei.training.regimes.loop import AnyParts, Pace
 from keisei.training.regimes.registry import regime_of
 from keisei.training.remote_control import PausableClock
 from keisei.training.session import Calls, Session
@@ -212,7 +212,7 @@ class Trainer:
             callback.attach(self)
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> AnyParts:
         """The parts of the run, from its start on."""
         return self._session.parts
 

@@ -20,7 +20,6 @@ from keisei.parallel.tables import TableSnapshot
 from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.behaviour import Behaviour
 from keisei.policies.model_config import FOR_BOARDS, ModelConfig, least_weights
-from keisei.policies.networks import ActorCritic
 from keisei.policies.players.player_document import DOCUMENT, PlayerDocument
 from keisei.runs.checkpoint import Checkpoint, check_game, restoring
 from keisei.runs.directory import RunDirectory, config_digest
@@ -30,7 +29,7 @@ from keisei.runs.state_tensors import load_random, random_tensors
 from keisei.training.events import Counters
 from keisei.training.league.assembly import Assembly, assemble
 from keisei.training.league.opponents import OpponentManager
-from keisei.training.regimes.loop import Pace, Parts
+from keisei.training.regimes.loop import AnyParts, Pace, Parts
 from keisei.training.regimes.publishing import Publisher
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
@@ -40,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 def connect(
     config: TrainConfig, checkpoint: Checkpoint | None = None, run: RunDirectory | None = None
-) -> Parts:
+) -> AnyParts:
     """Builds every part, new or from a checkpoint, and starts the workers.
 
     ``config`` is resolved and placed. ``run`` is the directory with the league's weights; a run without one keeps them
@@ -101,7 +100,6 @@ def build_manager(
     agents: AgentsPlan | None,
 ) -> ParallelManager:
     """Makes the manager that plays with a behaviour. Its workers are not started."""
-    assert isinstance(behaviour.network, ActorCritic)
     return ParallelManager(
         config.env,
         config.model,
@@ -168,7 +166,7 @@ def pace_of(config: TrainConfig) -> Pace:
     )
 
 
-def capture(parts: Parts, counters: Counters, config: TrainConfig) -> Checkpoint:
+def capture(parts: AnyParts, counters: Counters, config: TrainConfig) -> Checkpoint:
     """Makes a checkpoint between two updates. It holds copies, so training may continue while it is written; only
     pieces, which the buffer keeps, are read when they are written."""
     learner, buffer = parts.learner.state(), parts.buffer.state()

@@ -16,8 +16,8 @@ from keisei.experience.schema import SlabShape
 from keisei.experience.slab import SlabRecord
 from keisei.games.env_config import EnvConfig
 from keisei.parallel.arena import Arena, ArenaSize
+from keisei.parallel.backend_names import runs_elsewhere
 from keisei.parallel.backends.contract import START_SECONDS, Backend, WorkerHandle
-from keisei.parallel.backends.registry import runs_elsewhere
 from keisei.parallel.messages import (
     ANSWER,
     THROUGH_PIPE,

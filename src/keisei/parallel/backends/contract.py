@@ -8,10 +8,15 @@ sent before its death can still be received.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Protocol
 
+from keisei.parallel.arena import Arena
+from keisei.parallel.backend_names import target_of
+from keisei.parallel.config import ParallelConfig
+from keisei.parallel.messages import Manager
 from keisei.parallel.plan import WorkerPlan
-from keisei.parallel.worker.self_play_worker import Manager
+from keisei.parallel.weights.model_sync import WeightReader
 
 START_SECONDS = 180.0
 """The longest time that a first start may take. Actors on a busy machine have taken more than one minute."""
@@ -94,3 +99,12 @@ class Backend(Protocol):
     def close(self) -> None:
         """Frees what the backend holds. All its workers have ended. Calling it again does nothing."""
         ...
+
+
+def make_backend(
+    name: str, arena: Arena, weights: WeightReader | None = None, config: ParallelConfig | None = None
+) -> Backend:
+    """Makes the backend with this name. Its workers play in this arena."""
+    module, attribute = target_of(name)
+    backend: Backend = getattr(import_module(module), attribute)(arena, weights, config)
+    return backend

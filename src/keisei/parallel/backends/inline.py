@@ -10,10 +10,10 @@ from keisei.machine.torch_threads import single_threaded
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.config import ParallelConfig
-from keisei.parallel.messages import Failed, Order, OrderKind, Ready, Reply, encode_reply
+from keisei.parallel.messages import Failed, Manager, Order, OrderKind, Ready, Reply, encode_reply
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
-from keisei.parallel.worker.self_play_worker import Manager, SelfPlayWorker, WorkerStopped
+from keisei.parallel.worker.self_play_worker import SelfPlayWorker, WorkerStopped
 
 
 class InlineHandle:

@@ -1,4 +1,4 @@
-"""The manager's end of a worker's pipe. Threads and processes share it."""
+"""The manager's end of a worker's pipe, for threads and processes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
 
 
-class Pipe:
-    """Sends and receives whole messages. The death of a worker raises no error here, since the manager notices it
-    anyway."""
+class PipedHandle:
+    """Sends and receives whole messages, and shares control words with the worker. The death of a worker raises no
+    error here, since the manager notices it anyway."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    is_queued = False
+
+    def __init__(self, connection: Connection, arena: Arena, worker: int) -> None:
+        self._connection = connection
         self._open = True
+        self._control = arena.control(worker)
+        self._control[1] = 0
 
     def send(self, message: bytes) -> None:
         if not self._open:
@@ -24,24 +29,31 @@ class Pipe:
         # A dead worker takes no messages, but those that it sent can still be read. Its last record tells which
         # state its successor loads.
         with suppress(OSError, ValueError):
-            self.connection.send_bytes(message)
+            self._connection.send_bytes(message)
 
     def receive(self) -> bytes | None:
         if not self._open:
             return None
         try:
-            return self.connection.recv_bytes() if self.connection.poll() else None
+            return self._connection.recv_bytes() if self._connection.poll() else None
         except (EOFError, OSError):
-            self.close()
+            self._close()
             return None
 
-    def close(self) -> None:
+    def _close(self) -> None:
         self._open = False
-        self.connection.close()
+        self._connection.close()
+
+    @property
+    def steps(self) -> int:
+        return int(self._control[0])
+
+    def ask_to_stop(self) -> None:
+        self._control[1] = 1
 
     @property
     def waitables(self) -> list[Any]:
-        return [self.connection] if self._open else []
+        return [self._connection] if self._open else []
 
 
 def wait_for(handles: Sequence[WorkerHandle], timeout: float) -> None:

@@ -9,18 +9,17 @@ from contextlib import nullcontext
 from multiprocessing.connection import Connection
 from typing import Any
 
-from keisei.games.contract import Array
 from keisei.machine.cores import usable_cores
 from keisei.machine.new_processes import deaf_to_terminal, main_left_out, own_fork_server
 from keisei.machine.processes import is_stopped
 from keisei.machine.start_method import chosen_start_method
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.contract import WorkerHandle
-from keisei.parallel.backends.piped import Pipe, wait_for
+from keisei.parallel.backends.piped import PipedHandle, wait_for
 from keisei.parallel.config import ParallelConfig
+from keisei.parallel.messages import Manager
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
-from keisei.parallel.worker.self_play_worker import Manager
 
 PRELOAD = ["keisei.parallel.backends.process_worker"]
 """Modules that the fork server imports once. A new worker then starts in about 30 ms instead of two seconds."""
@@ -28,24 +27,11 @@ PRELOAD = ["keisei.parallel.backends.process_worker"]
 JOIN_SECONDS = 5.0
 
 
-class ProcessHandle:
-    is_queued = False
-
-    def __init__(self, process: Any, connection: Connection, control: Array) -> None:
+class ProcessHandle(PipedHandle):
+    def __init__(self, process: Any, connection: Connection, arena: Arena, worker: int) -> None:
+        super().__init__(connection, arena, worker)
         self._process = process
-        self._pipe = Pipe(connection)
-        self._control = control
         self._killed_by_us = False
-
-    def send(self, message: bytes) -> None:
-        self._pipe.send(message)
-
-    def receive(self) -> bytes | None:
-        return self._pipe.receive()
-
-    @property
-    def steps(self) -> int:
-        return int(self._control[0])
 
     @property
     def is_suspended(self) -> bool:
@@ -54,15 +40,12 @@ class ProcessHandle:
     def is_alive(self) -> bool:
         return bool(self._process.is_alive())
 
-    def ask_to_stop(self) -> None:
-        self._control[1] = 1
-
     def kill(self) -> bool:
         """Kills the process, even if it is stopped. A successor may use its memory only after it has ended."""
         self._killed_by_us = self.is_alive()
         self._process.kill()
         ended = self.join(JOIN_SECONDS)
-        self._pipe.close()
+        self._close()
         return ended
 
     def join(self, timeout: float) -> bool:
@@ -89,7 +72,7 @@ class ProcessHandle:
 
     @property
     def waitables(self) -> list[Any]:
-        return [*self._pipe.waitables, self._process.sentinel]
+        return [*super().waitables, self._process.sentinel]
 
 
 class ProcessBackend:
@@ -107,8 +90,6 @@ class ProcessBackend:
     def start(self, plan: WorkerPlan, manager: Manager) -> ProcessHandle:
         from keisei.parallel.backends.process_worker import worker_main
 
-        control = self._arena.control(plan.worker)
-        control[1] = 0
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
             target=worker_main,
@@ -121,9 +102,10 @@ class ProcessBackend:
             nullcontext() if _names_main(plan) else main_left_out(),
             own_fork_server(PRELOAD) if self._forks else nullcontext(),
         ):
+            handle = ProcessHandle(process, ours, self._arena, plan.worker)
             process.start()
         theirs.close()
-        return ProcessHandle(process, ours, control)
+        return handle
 
     def wait(self, handles: Sequence[WorkerHandle], timeout: float) -> None:
         wait_for(handles, timeout)

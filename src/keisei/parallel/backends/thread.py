@@ -12,24 +12,21 @@ from keisei.machine.torch_threads import stay_on_one_thread
 from keisei.parallel.arena import Arena
 from keisei.parallel.backends.channel import serve
 from keisei.parallel.backends.contract import WorkerHandle
-from keisei.parallel.backends.piped import Pipe, wait_for
+from keisei.parallel.backends.piped import PipedHandle, wait_for
 from keisei.parallel.config import ParallelConfig
+from keisei.parallel.messages import Manager
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
-from keisei.parallel.worker.self_play_worker import Manager
 
 
-class ThreadHandle:
+class ThreadHandle(PipedHandle):
     process_id = None
     killed_from_outside = False
     is_suspended = False
-    is_queued = False
 
     def __init__(self, plan: WorkerPlan, arena: Arena, weights: WeightReader | None) -> None:
         ours, theirs = multiprocessing.Pipe()
-        self._pipe = Pipe(ours)
-        self._control = arena.control(plan.worker)
-        self._control[1] = 0
+        super().__init__(ours, arena, plan.worker)
         # A daemon thread, so that a hung game does not keep the program from ending.
         self._thread = threading.Thread(
             target=self._run,
@@ -47,26 +44,13 @@ class ThreadHandle:
         finally:
             connection.close()
 
-    def send(self, message: bytes) -> None:
-        self._pipe.send(message)
-
-    def receive(self) -> bytes | None:
-        return self._pipe.receive()
-
-    @property
-    def steps(self) -> int:
-        return int(self._control[0])
-
     def is_alive(self) -> bool:
         return self._thread.is_alive()
-
-    def ask_to_stop(self) -> None:
-        self._control[1] = 1
 
     def kill(self) -> bool:
         """Asks the thread to stop at its next step and waits for one second, since threads cannot be killed."""
         self.ask_to_stop()
-        self._pipe.close()
+        self._close()
         return self.join(1.0)
 
     def join(self, timeout: float) -> bool:
@@ -76,10 +60,6 @@ class ThreadHandle:
     @property
     def exit_reason(self) -> str:
         return "it runs" if self.is_alive() else "its thread has ended"
-
-    @property
-    def waitables(self) -> list[Any]:
-        return self._pipe.waitables
 
 
 class ThreadBackend:

@@ -44,7 +44,7 @@ from keisei.parallel.weights.weight_codec import (
     unpack,
     write_tensors,
 )
-from keisei.policies.behaviour import PlaySettings
+from keisei.policies.behaviour import Play, PlaySettings
 
 __all__ = [
     "Compression",
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 SLOTS = 2
-PLAIN = PlaySettings()
+PLAIN: Play = (PlaySettings(),)
 ATTEMPTS = 200
 """A reader gives up after this many attempts. It only happens if the writer publishes all the time."""
 
@@ -68,8 +68,8 @@ T = TypeVar("T")
 class _Shared:
     """The arrays in the block, for writer and readers."""
 
-    def __init__(self, block: SharedBlock, capacity: int) -> None:
-        views = _block_layout(capacity).views(block)
+    def __init__(self, block: SharedBlock, capacity: int, players: int) -> None:
+        views = _block_layout(capacity, players).views(block)
         self.latest: IntArray = views["latest"]
         self.sequence: IntArray = views["sequence"]
         self.version: IntArray = views["version"]
@@ -77,13 +77,16 @@ class _Shared:
         self.settings: Array = views["settings"]
         self.slots: list[ByteArray] = [views[f"slot {slot}"] for slot in range(SLOTS)]
 
+    def settings_at(self, slot: int) -> Play:
+        return tuple(PlaySettings(*own) for own in self.settings[slot].tolist())
 
-def _block_layout(capacity: int) -> Layout:
+
+def _block_layout(capacity: int, players: int) -> Layout:
     return Layout.of(
         [
             ("latest", np.int64, (1,)),
             *((name, np.int64, (SLOTS,)) for name in ("sequence", "version", "length")),
-            ("settings", np.float64, (SLOTS, len(PLAIN))),
+            ("settings", np.float64, (SLOTS, players, len(PLAIN[0]))),
             *((f"slot {slot}", np.uint8, (capacity,)) for slot in range(SLOTS)),
         ]
     )
@@ -107,7 +110,7 @@ class WeightsOfVersion:
     """The weights of one version as they are stored, on their way to another machine."""
 
     version: int
-    settings: PlaySettings
+    settings: Play
     content: ByteArray
 
 
@@ -133,7 +136,7 @@ class ModelSynchronizer:
         compression: Compression = "none",
         *,
         first_version: int = 1,
-        settings: PlaySettings = PLAIN,
+        settings: Play = PLAIN,
     ) -> None:
         """The weights of ``source`` become ``first_version``. Models that are published later must have the same
         tensors."""
@@ -143,8 +146,9 @@ class ModelSynchronizer:
         self.compression = check_compression(compression)
         self._layout = WeightLayout.of(state)
         self._stored = self._layout.stored(compression)
-        self._block = SharedBlock(_block_layout(self._stored.nbytes).nbytes)
-        self._shared: _Shared | None = _Shared(self._block, self._stored.nbytes)
+        self._block = SharedBlock(_block_layout(self._stored.nbytes, len(settings)).nbytes)
+        self._players = len(settings)
+        self._shared: _Shared | None = _Shared(self._block, self._stored.nbytes, self._players)
         self._plain = torch.zeros(self._stored.nbytes if compression == "lossless" else 0, dtype=torch.uint8)
         """The last weights before compression. New weights are compared with them, since the slot holds compressed
         bytes."""
@@ -153,7 +157,7 @@ class ModelSynchronizer:
         self._seconds = 0.0
         self._write(self._shared, state, first_version, settings)
 
-    def publish(self, source: Weights, settings: PlaySettings = PLAIN) -> int:
+    def publish(self, source: Weights, settings: Play = PLAIN) -> int:
         """Publishes weights and gives their version. If nothing has changed, this is the version before.
 
         ``settings`` say how to play with them. Readers get them together with the weights.
@@ -161,12 +165,16 @@ class ModelSynchronizer:
         shared = self._require_open()
         state = tensors_of(source)
         self._layout.check(state, "the published model")
+        if len(settings) != self._players:
+            raise WeightsError(
+                f"settings of {len(settings)} players were published for {self._players}; give one for each"
+            )
         # Copy on one thread. With several threads, each tensor waits for the slowest of them. When workers keep all
         # cores busy, publishing 20M parameters then takes 170 ms instead of 9.
         with self._writing, torch_threads(1):
             version = int(shared.latest[0])
             slot = version % SLOTS
-            if tuple(shared.settings[slot]) == settings and same_bits(state, self._comparable(shared, slot)):
+            if shared.settings_at(slot) == settings and same_bits(state, self._comparable(shared, slot)):
                 self._unchanged += 1
                 return version
             self._write(shared, state, version + 1, settings)
@@ -198,7 +206,7 @@ class ModelSynchronizer:
     def reader(self) -> WeightReader:
         """Makes a reader for a worker. A thread uses it directly; a process gets it as an argument when it starts."""
         self._require_open()
-        return WeightReader(self._block, self._layout, self.compression)
+        return WeightReader(self._block, self._layout, self.compression, self._players)
 
     def close(self) -> None:
         """Frees the shared memory. Workers that still map it keep it until they end."""
@@ -223,9 +231,7 @@ class ModelSynchronizer:
         flat = self._plain if self.compression == "lossless" else torch.from_numpy(shared.slots[slot])
         return self._stored.views(flat)
 
-    def _write(
-        self, shared: _Shared, state: Mapping[str, Tensor], version: int, settings: PlaySettings
-    ) -> None:
+    def _write(self, shared: _Shared, state: Mapping[str, Tensor], version: int, settings: Play) -> None:
         if self.compression == "half":
             check_half_range(state)
         started = time.perf_counter()
@@ -260,24 +266,26 @@ class ModelSynchronizer:
 class WeightReader:
     """A worker's side: copies whole versions of weights from shared memory into the worker's own model."""
 
-    def __init__(self, block: SharedBlock, layout: WeightLayout, compression: Compression) -> None:
-        self._block = block
+    def __init__(
+        self, block: SharedBlock, layout: WeightLayout, compression: Compression, players: int = 1
+    ) -> None:
+        self._block, self.players = block, players
         self.layout = layout
         self._stored = layout.stored(compression)
         self.compression = compression
         self._views: _Shared | None = None
-        self.settings: PlaySettings = PLAIN
+        self.settings: Play = PLAIN
         """The settings of the weights that were read last."""
         self._models: WeakKeyDictionary[nn.Module, _FlatModel] = WeakKeyDictionary()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return WeightReader, (self._block, self.layout, self.compression)
+        return WeightReader, (self._block, self.layout, self.compression, self.players)
 
     @property
     def _shared(self) -> _Shared:
         """Made at first use, so that a parent that only passes readers on does not hold the memory."""
         if self._views is None:
-            self._views = _Shared(self._block, self._stored.nbytes)
+            self._views = _Shared(self._block, self._stored.nbytes, self.players)
         return self._views
 
     @property
@@ -304,7 +312,7 @@ class WeightReader:
         taken, content, settings = self._read(version, self._copy_stored)
         return WeightsOfVersion(taken, settings, content)
 
-    def _read(self, version: int | None, copy: Callable[[int], T]) -> tuple[int, T, PlaySettings]:
+    def _read(self, version: int | None, copy: Callable[[int], T]) -> tuple[int, T, Play]:
         """Copies the newest version, or one version. Gives the version, the copy and its settings."""
         for attempt in range(ATTEMPTS):
             wanted = self.version if version is None else version
@@ -319,7 +327,7 @@ class WeightReader:
             "publish less often, or ask for them right after they were published"
         )
 
-    def _try(self, version: int, copy: Callable[[int], T]) -> tuple[T, PlaySettings] | None:
+    def _try(self, version: int, copy: Callable[[int], T]) -> tuple[T, Play] | None:
         """Copies a version. Gives None if it is not there, or was overwritten during the copy."""
         shared, slot = self._shared, version % SLOTS
         before = int(shared.sequence[slot])
@@ -327,7 +335,7 @@ class WeightReader:
         if before % 2 or int(shared.version[slot]) != version:
             return None
         copied = copy(slot)
-        settings = PlaySettings(*shared.settings[slot].tolist())
+        settings = shared.settings_at(slot)
         _fence()
         return (copied, settings) if int(shared.sequence[slot]) == before else None
 
@@ -368,11 +376,11 @@ class WeightCopy:
     """Weights in a process on another machine. It takes one version after the other, and its reader reads them in the
     same way as on the learner's machine."""
 
-    def __init__(self, layout: WeightLayout, compression: Compression) -> None:
+    def __init__(self, layout: WeightLayout, compression: Compression, players: int = 1) -> None:
         capacity = layout.stored(compression).nbytes
-        block = SharedBlock.private(_block_layout(capacity).nbytes)
-        self._shared = _Shared(block, capacity)
-        self.reader = WeightReader(block, layout, compression)
+        block = SharedBlock.private(_block_layout(capacity, players).nbytes)
+        self._shared = _Shared(block, capacity, players)
+        self.reader = WeightReader(block, layout, compression, players)
 
     def take(self, weights: WeightsOfVersion) -> None:
         """Stores a version. The same process reads it afterwards, so nothing needs to be guarded."""

@@ -21,6 +21,7 @@ from keisei.games.contract import Array, ByteArray, GameSpec, IntArray
 from keisei.machine.memory import free_memory
 from keisei.machine.shared_memory import Layout, SharedBlock
 from keisei.machine.torch_threads import torch_threads
+from keisei.parallel.plan import LeaguePlan
 from keisei.parallel.weights.weight_codec import WeightLayout, Weights, tensors_of, write_tensors
 from keisei.policies.model_config import ModelConfig
 from keisei.policies.networks import ActorCritic, build_network
@@ -70,6 +71,14 @@ class Shelf:
         self._member: IntArray = views["member"]
         self._settings: Array = views["settings"]
         self._memory = [torch.from_numpy(views[f"place {place}"]) for place in range(len(self._kind_of))]
+
+    @classmethod
+    def of(cls, league: LeaguePlan | None, learner: ModelConfig | None, spec: GameSpec) -> Shelf | None:
+        """Makes the shelf of a league; None without one."""
+        if league is None or learner is None:
+            return None
+        own = PlaceKind.of(learner, spec, league.places)
+        return cls([own, *(PlaceKind.of(model, spec, 1) for model in league.networks)])
 
     def _layout(self) -> Layout:
         return Layout.of(

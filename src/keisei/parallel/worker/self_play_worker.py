@@ -7,43 +7,32 @@ The code is the same in every backend. A backend gives the worker a channel to t
 from __future__ import annotations
 
 import time
-from typing import Protocol
 
 from keisei.errors import ParallelError
 from keisei.experience.slab import SlabRecord
-from keisei.games.contract import GameSpec
 from keisei.parallel.arena import Arena
-from keisei.parallel.messages import PIECE_BYTES, THROUGH_PIPE, Order, OrderKind, Question, Start, StatePiece
+from keisei.parallel.messages import (
+    PIECE_BYTES,
+    THROUGH_PIPE,
+    Manager,
+    Order,
+    OrderKind,
+    Question,
+    Start,
+    StatePiece,
+)
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
 from keisei.parallel.worker.members import Members
 from keisei.parallel.worker.table_in_hand import TableInHand
-from keisei.policies.agents_network import agents_network
-from keisei.policies.behaviour import PlaySettings
-from keisei.policies.model_config import ModelConfig
-from keisei.policies.networks import ActorCritic, build_network
-from keisei.policies.players.random_policy import RandomPolicy
+from keisei.policies.behaviour import Play, PlaySettings
+from keisei.policies.learner_policy import NoNetwork, learner_network
+from keisei.policies.networks import ActorCritic
 from keisei.policies.registry import seated_policies
 
 
 class WorkerStopped(Exception):  # noqa: N818  (an order, not an error)
     """The manager asks this worker to end at once, in the middle of a slab."""
-
-
-class Manager(Protocol):
-    """The calls to the manager that a worker makes while it plays."""
-
-    def ask(self, question: Question) -> None:
-        """Waits until the manager has written the decisions of a step into the slab."""
-        ...
-
-    def fetch_state(self, table: int) -> bytes:
-        """Gives the state of a table if it is too large for a slot of the arena."""
-        ...
-
-    def deliver_piece(self, piece: StatePiece) -> None:
-        """Sends one part of such a state."""
-        ...
 
 
 class SelfPlayWorker:
@@ -59,7 +48,7 @@ class SelfPlayWorker:
         self._control = arena.control(plan.worker)
         self._tables: dict[int, TableInHand] = {}
         self._version = 0
-        self._behaviour = PlaySettings()
+        self._behaviour: Play = (PlaySettings(),)
         self._members: Members | None = None
         self._network = self._build_network()
         self._idle_since = time.monotonic()
@@ -81,18 +70,12 @@ class SelfPlayWorker:
         spec = self.plan.env.make(batch=1, seed=0).spec
         network = None
         if self.plan.model is not None and not self.plan.central:
-            network = self._new_network(self.plan.model, spec)
+            network = learner_network(self.plan.model, self.plan.agents, spec)
         for seating in self.plan.seatings:
-            seated_policies(RandomPolicy(log_probs=False), seating, spec, network)
+            seated_policies(NoNetwork(), seating, spec, network)
         if self.plan.league is not None and self._arena.shelf is not None:
             self._members = Members(self.plan.league, self._arena.shelf, spec)
         return network
-
-    def _new_network(self, model: ModelConfig, spec: GameSpec) -> ActorCritic:
-        """Builds the learner's network, or those of all agents as one. The weights are read later."""
-        if self.plan.agents is not None:
-            return agents_network(self.plan.agents, spec)
-        return build_network(model, spec, seed=None)
 
     def _play(self, order: Order, waited: float) -> SlabRecord:
         started = time.monotonic()
@@ -104,7 +87,7 @@ class SelfPlayWorker:
         version = self._version
         timing = hand.play(
             slab,
-            lambda: self._version_at_a_step(order),
+            lambda: self._version_at_a_step(order, hand),
             self._tick,
             lambda step: self._manager.ask(Question(order.table, order.slab, step)),
         )
@@ -155,12 +138,12 @@ class SelfPlayWorker:
             self._version = reader.read_into(self._network, None if version < 0 else version)
             self._behaviour = reader.settings
 
-    def _version_at_a_step(self, order: Order) -> int:
-        """Gives the version of the weights of a step. Independent agents that learn while workers play on take new
-        weights at every step; others take them with an order."""
-        newest = self.plan.agents is not None and order.version < 0
-        if newest and self.weights is not None and self.weights.version != self._version:
+    def _version_at_a_step(self, order: Order, hand: TableInHand) -> int:
+        """Gives the version of the weights of a step. Some take new weights at every step, others with an order."""
+        renews = self.plan.renews_at_steps and order.version < 0
+        if renews and self.weights is not None and self.weights.version != self._version:
             self._take_behaviour(order.version)
+            hand.behave(self._behaviour)
         return self._version
 
     def _tick(self) -> None:

@@ -12,18 +12,15 @@ import numpy as np
 
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab
-from keisei.games.contract import Array, BoolArray, FinalRows, FloatArray, IntArray, Rows, Step
+from keisei.games.contract import BoolArray, FinalRows, IntArray, Rows, Step
 from keisei.games.randomness import keyed_word
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.worker.members import Members
 from keisei.parallel.worker.table_seats import TableSeats
-from keisei.policies.agents_network import AgentsNetwork
-from keisei.policies.agents_policy import AgentsPolicy
-from keisei.policies.behaviour import PlaySettings
-from keisei.policies.contract import Decision, Policy, Situation
+from keisei.policies.behaviour import Play
+from keisei.policies.contract import Decision, Situation
+from keisei.policies.learner_policy import learner_policy
 from keisei.policies.networks import ActorCritic
-from keisei.policies.neural import NeuralPolicy
-from keisei.policies.players.random_policy import RandomPolicy
 from keisei.policies.seating import LEARNER, Assignment, Lineup
 
 Slots: TypeAlias = IntArray | slice
@@ -64,11 +61,7 @@ class TableInHand:
         spec = self._game.spec
         self._shape = SlabShape.of(spec, plan.horizon, plan.games)
         self._network = None if plan.central else network
-        self._learner: Policy = RandomPolicy(log_probs=False)  # used too if the manager decides
-        if isinstance(self._network, AgentsNetwork):
-            self._learner = AgentsPolicy(self._network, spec, total_games=plan.tables * plan.games)
-        elif self._network is not None:
-            self._learner = NeuralPolicy(self._network, spec)
+        self._learner = learner_policy(self._network, spec)
         self._situation = self._look()
         self._seats = TableSeats(plan, table, self._situation, self._learner, self._network, members)
 
@@ -84,11 +77,10 @@ class TableInHand:
         """Lets games that begin from now on meet this member of the league."""
         self._seats.meet(lineup, self._situation)
 
-    def behave(self, settings: PlaySettings) -> None:
-        """Sets how freely the learner plays, unless this table has settings of its own."""
-        if isinstance(self._learner, NeuralPolicy):
-            self._learner.temperature = self._plan.temperature_of(self._table, settings)
-            self._learner.epsilon = self._plan.epsilon_of(self._table, settings)
+    def behave(self, settings: Play) -> None:
+        """Tells the learner how freely it plays, unless this table has settings of its own."""
+        plan, table = self._plan, self._table
+        self._learner.behave(plan.play_at(table, settings), plan.games_of(table))
 
     def play(
         self, slab: Slab, version: Callable[[], int], tick: Callable[[], None], ask: Callable[[int], None]
@@ -176,7 +168,7 @@ class TableInHand:
         slab.clear_finals(step)
         slab.final_packed[step, slots] = rows.packed
         slab.final_seat[step, slots] = rows.seat
-        slab.final_value[step, slots] = self._values(*self._game.unpack(rows.packed), rows)
+        slab.final_value[step, slots] = self._learner.values(*self._game.unpack(rows.packed), rows)
 
     def _write_end(self, slab: Slab) -> None:
         """Writes the positions after the last step and their values, which are used to bootstrap unfinished games."""
@@ -186,13 +178,9 @@ class TableInHand:
             slab.value[end] = 0
         else:
             situation = self._situation
-            slab.value[end, slots] = self._values(situation.observations, situation.legal, situation.rows)
-
-    def _values(self, observations: Array, legal: BoolArray, rows: Rows | FinalRows) -> FloatArray:
-        """Evaluates positions; of independent agents, each with the network of its seat."""
-        if isinstance(self._learner, AgentsPolicy):
-            return self._learner.evaluate_seats(observations, legal, rows.game, rows.seat, self._plan.games)
-        return self._learner.evaluate(observations, legal)
+            slab.value[end, slots] = self._learner.values(
+                situation.observations, situation.legal, situation.rows
+            )
 
 
 def _write_outcome(slab: Slab, step: int, outcome: Step) -> None:

@@ -11,6 +11,7 @@ from keisei.errors import SavedStateError
 from keisei.games.contract import BoolArray, Rows
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.worker.members import Members, split_members, with_members
+from keisei.policies.behaviour import LearnerPolicy
 from keisei.policies.contract import Decision, Policy, Situation
 from keisei.policies.networks import ActorCritic
 from keisei.policies.registry import seated_policies
@@ -25,14 +26,14 @@ class TableSeats:
         plan: WorkerPlan,
         table: int,
         situation: Situation,
-        learner: Policy,
+        learner: LearnerPolicy,
         network: ActorCritic | None,
         members: Members | None,
     ) -> None:
         spec = situation.game.spec
         self._seating, self._seats = plan.seating_of(table), spec.seats
-        self._independent = plan.agents is not None
         self._games, self._first_game = plan.games, plan.first_game(table)
+        self._learner = learner
         self._seated = seated_policies(learner, self._seating, spec, network)
         self._policies: Mapping[int, Policy] = self._seated
         self._members = members if plan.meets_league(table) else None
@@ -81,9 +82,7 @@ class TableSeats:
         )
 
     def owners(self, assignment: Assignment, rows: Rows) -> Assignment:
-        """Gives the owner of each row. Independent agents own the decisions of their seat."""
-        owners = self._seating.owners(assignment)
-        return owners if not self._independent else np.where(owners == 0, rows.seat.astype(np.int16), owners)
+        return self._seating.owners(assignment, self._learner.owners(rows))
 
     def play(self, situation: Situation, assignment: Assignment) -> Decision:
         return play(self._policies, situation, assignment)

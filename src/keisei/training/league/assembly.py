@@ -102,7 +102,7 @@ def _plan(settings: LeagueSettings, roster: Roster, tables: int) -> LeaguePlan:
     usual = settings.window + settings.milestones + min(MOST_SPARE, 4 + tables)
     return LeaguePlan(
         players={member.number: member.player for member in members if member.kind == "player"},
-        snapshots=max(usual, len(roster.snapshots)),  # more if the window was larger before
+        places=max(usual, len(roster.snapshots)),  # more if the window was larger before
         networks=tuple(
             member.model for member in members if member.kind == "run" and member.model is not None
         ),

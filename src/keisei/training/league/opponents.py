@@ -21,7 +21,7 @@ from keisei.experience.collected import Experiences
 from keisei.parallel.lineups import Lineups
 from keisei.parallel.parallel_manager import ParallelManager
 from keisei.parallel.tables import Table
-from keisei.policies.behaviour import Behaviour, epsilon_of_games
+from keisei.policies.behaviour import Behaviour, PlaySettings, epsilon_of_games
 from keisei.policies.seating import LAST_MEMBER, LEARNER, Lineup, PolicyConfig
 from keisei.runs.checkpoint import checkpoint_name
 from keisei.runs.league import ENOUGH_GAMES
@@ -126,18 +126,18 @@ class OpponentManager:
         self._waits = True
 
     def _as_snapshot(self, behaviour: Behaviour, update: int) -> PolicyConfig:
-        given = self._settings
+        given, (own,) = self._settings, behaviour.settings
         return PolicyConfig(
             policy=checkpoint_name(update),
-            temperature=behaviour.temperature if given.temperature is None else given.temperature,
-            epsilon=self._mean_epsilon(behaviour) if given.epsilon is None else given.epsilon,
+            temperature=own.temperature if given.temperature is None else given.temperature,
+            epsilon=self._mean_epsilon(own) if given.epsilon is None else given.epsilon,
         )
 
-    def _mean_epsilon(self, behaviour: Behaviour) -> float:
+    def _mean_epsilon(self, own: PlaySettings) -> float:
         """Gives the epsilon of the learner, as the mean of all games if it is spread over them."""
         total = sum(table.games for table in self._manager.tables)
         games = np.arange(total, dtype=np.int32)
-        return float(np.mean(epsilon_of_games(behaviour.epsilon, behaviour.spread, games, total)))
+        return float(np.mean(epsilon_of_games(own.epsilon, own.spread, games, total)))
 
     def _draw(self, table: Table, phase: CurriculumPhase, ended: int) -> TableDraw:
         """Gives the last draw of a table, or a new one if its time is over: after ``swap_steps`` of its own

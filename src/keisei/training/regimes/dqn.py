@@ -8,8 +8,7 @@ from keisei.experience.replay import ReplayBuffer
 from keisei.experience.schema import SlabShape
 from keisei.games.contract import Game, GameSpec
 from keisei.learners.dqn import DQN
-from keisei.policies.networks import build_network
-from keisei.policies.q_network import QNetwork
+from keisei.policies.q_network import build_q_network
 from keisei.training.regimes.learner_settings import DQNSettings
 from keisei.training.regimes.loop import play_and_learn
 from keisei.training.regimes.registry import Regime
@@ -19,8 +18,7 @@ __all__ = ["REGIME", "build_buffer", "build_learner"]
 
 
 def build_learner(config: TrainConfig, settings: DQNSettings, game: Game, device: torch.device) -> DQN:
-    network = build_network(config.model, game.spec, config.run.seed).to(device)
-    assert isinstance(network, QNetwork)
+    network = build_q_network(config.model, game.spec, config.run.seed).to(device)
     return DQN(
         network,
         game,

@@ -29,7 +29,7 @@ from keisei.learners.agent_plan import AgentPlan
 from keisei.learners.contract import Report
 from keisei.learners.independent import IndependentLearners, plan_agents
 from keisei.learners.ppo import PPO
-from keisei.policies.agents_network import AgentsNetwork, AgentsPlan
+from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.agents_policy import AgentsPolicy
 from keisei.runs.metric_names import AGENT_RETURN
 from keisei.training.events import Counters, Update
@@ -42,12 +42,11 @@ from keisei.training.settings import TrainConfig
 __all__ = ["REGIME", "agent_plans", "independent"]
 
 
-def independent(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
+def independent(parts: Parts[IndependentLearners], pace: Pace, start: Counters) -> Iterator[Update]:
     """Collects, gives each agent what it has decided itself, trains the agents, and yields an update, until the run is
     over. The last training ends before the run does."""
     counters, began = start, pace.clock() - start.seconds
-    assert isinstance(parts.learner, IndependentLearners)
-    learning, interval = _learning(parts, parts.learner), parts.learner.train_interval
+    learning, interval = _learning(parts), parts.learner.train_interval
     try:
         while not pace.is_over(counters):
             progress = pace.progress(counters)
@@ -72,9 +71,9 @@ def independent(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
         learning.close()
 
 
-def _learning(parts: Parts, learner: IndependentLearners) -> Learning:
+def _learning(parts: Parts[IndependentLearners]) -> Learning:
     asynchronous = parts.manager.config.mode == "async"
-    return (InBackground if asynchronous else InTurn)(learner, parts.publisher)
+    return (InBackground if asynchronous else InTurn)(parts.learner, parts.publisher)
 
 
 def returns_of(experiences: Experiences, spec: GameSpec) -> Mapping[int, float]:
@@ -179,7 +178,6 @@ def current_policy(learner: IndependentLearners, spec: GameSpec, temperature: fl
     """Makes a policy with a copy of the weights: agents may be learning in the background."""
     with learner.whole:
         network = deepcopy(learner.network)
-    assert isinstance(network, AgentsNetwork)
     return AgentsPolicy(network, spec, temperature)
 
 

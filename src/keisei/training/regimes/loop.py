@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from keisei.training.league.opponents import OpponentManager
 from keisei.training.regimes.publishing import Publisher
 
 __all__ = [
+    "AnyParts",
     "Laps",
     "Pace",
     "Parts",
@@ -36,20 +37,27 @@ __all__ = [
 ]
 
 
+OwnLearner = TypeVar("OwnLearner", bound=Learner[Any])
+
+
 @dataclass(frozen=True)
-class Parts:
+class Parts(Generic[OwnLearner]):
     """What a loop works with; ``training.wiring`` builds them. Buffer and learner belong to one regime and use the
     same kind of view."""
 
     spec: GameSpec
     manager: ParallelManager
     buffer: Buffer[Any]
-    learner: Learner[Any]
+    learner: OwnLearner
     publisher: Publisher
     rollout: int
     """Transitions of an update."""
     league: OpponentManager | None = None
     """Whom the learner meets; None if it only meets itself and the opponents of the seating."""
+
+
+AnyParts: TypeAlias = Parts[Learner[Any]]
+"""Those of a regime that need not be known."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Pace:
         return self.progress(counters) >= 1.0
 
 
-def play_and_learn(parts: Parts, pace: Pace, start: Counters) -> Iterator[Update]:
+def play_and_learn(parts: Parts[OwnLearner], pace: Pace, start: Counters) -> Iterator[Update]:
     """Collects, learns, publishes and yields an update, until the run is over. It is the loop of every regime in which
     one network learns. It calls no logger and writes no file.
 
@@ -115,7 +123,7 @@ class Laps:
 
 
 def collect(
-    parts: Parts, counters: Counters, progress: float
+    parts: Parts[OwnLearner], counters: Counters, progress: float
 ) -> tuple[Experiences, GameSummary, CollectionSummary]:
     """Collects the experience of one update, with a summary of it. The league decides whom the learner meets."""
     manager, league, began = parts.manager, parts.league, time.monotonic()
@@ -174,7 +182,7 @@ def counted(before: Counters, games: GameSummary, collection: CollectionSummary,
     )
 
 
-def hand_over(parts: Parts, experiences: Experiences) -> None:
+def hand_over(parts: Parts[OwnLearner], experiences: Experiences) -> None:
     """Gives experience to the buffer, and all slabs that it does not keep back to the workers."""
     leases = parts.buffer.take(experiences.slabs)
     parts.manager.end_leases(leases.ended)

@@ -16,19 +16,17 @@ import torch
 from keisei.config import Settings
 from keisei.experience.contract import Buffer
 from keisei.games.contract import Game, GameSpec
-from keisei.learners.contract import Learner
 from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.contract import Policy
 from keisei.policies.players.saved_player import policy_of
 from keisei.training.events import Counters, Update
-from keisei.training.regimes.loop import Pace, Parts
+from keisei.training.regimes.loop import OwnLearner, Pace, Parts
 from keisei.training.settings import TrainConfig
 
 __all__ = ["Regime", "regime_of"]
 
 
 OwnSettings = TypeVar("OwnSettings", bound=Settings)
-OwnLearner = TypeVar("OwnLearner", bound=Learner[Any])
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Regime(Generic[OwnSettings, OwnLearner]):
 
     build_learner: Callable[[TrainConfig, OwnSettings, Game, torch.device], OwnLearner]
     build_buffer: Callable[[TrainConfig, OwnSettings, GameSpec, OwnLearner], Buffer[Any]]
-    loop: Callable[[Parts, Pace, Counters], Iterator[Update]]
+    loop: Callable[[Parts[OwnLearner], Pace, Counters], Iterator[Update]]
     current_policy: Callable[[OwnLearner, GameSpec, float], Policy] = lambda learner, spec, temperature: (
         policy_of(learner.behaviour(1.0).network, spec, temperature)
     )

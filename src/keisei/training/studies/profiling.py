@@ -27,7 +27,7 @@ from keisei.parallel.timeline import Timeline
 from keisei.runs.metric_names import GRADIENT_STEPS
 from keisei.runs.state_tensors import weights_digest
 from keisei.training.events import Counters, Update
-from keisei.training.regimes.loop import Pace, Parts
+from keisei.training.regimes.loop import AnyParts, Pace
 from keisei.training.regimes.registry import regime_of
 from keisei.training.settings import TrainConfig
 from keisei.training.wiring import connect
@@ -141,7 +141,7 @@ def profile(config: TrainConfig, watch: Callable[[Update], None] = lambda update
 
 def _profile(
     config: TrainConfig,
-    parts: Parts,
+    parts: AnyParts,
     clock: _LearnerClock,
     updates: Sequence[Update],
     starting: float,
@@ -211,7 +211,7 @@ class _LearnerClock:
     threads share a minibatch, it follows the first, which waits for the others before the optimiser's step. If that
     thread takes several parts of a minibatch, a part's backward pass ends with its last gradient."""
 
-    def __init__(self, parts: Parts, *, compiled: bool) -> None:
+    def __init__(self, parts: AnyParts, *, compiled: bool) -> None:
         """If the network is ``compiled``, its hooks are kept out of the compiled code."""
         if not isinstance(parts.learner, Watchable):
             raise ConfigError(

@@ -20,9 +20,9 @@ from keisei.parallel.backends.cluster.parcels import Briefing
 from keisei.parallel.backends.cluster.supplies import Supplies
 from keisei.parallel.backends.contract import WorkerHandle
 from keisei.parallel.config import ParallelConfig
+from keisei.parallel.messages import Manager
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.weights.model_sync import WeightReader
-from keisei.parallel.worker.self_play_worker import Manager
 
 PULSE_SECONDS = 1.0
 """The longest time between two heartbeats of an actor."""
@@ -105,7 +105,7 @@ class RayBackend:
         return Briefing(
             plan.model_dump_json(),
             self._arena.size,
-            None if weights is None else (weights.layout, weights.compression),
+            None if weights is None else (weights.layout, weights.compression, weights.players),
             None if shelf is None else shelf.kinds,
             self._config.compress_slabs,
             tuple(str(Path(entry or ".").resolve()) for entry in sys.path),

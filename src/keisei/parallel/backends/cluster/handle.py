@@ -27,6 +27,7 @@ from keisei.parallel.messages import (
     PIECE_BYTES,
     THROUGH_PIPE,
     Failed,
+    Manager,
     Order,
     OrderKind,
     Ready,
@@ -37,7 +38,6 @@ from keisei.parallel.messages import (
 )
 from keisei.parallel.plan import WorkerPlan
 from keisei.parallel.worker.members import split_members
-from keisei.parallel.worker.self_play_worker import Manager
 
 IN_FLIGHT = 2
 """Calls of one actor at a time. In rounds it is one, since the manager sends one order; otherwise the second keeps the

@@ -27,7 +27,7 @@ class Briefing:
     """The ``WorkerPlan``, as JSON."""
     size: ArenaSize
     """The size of the manager's arena."""
-    weights: tuple[WeightLayout, Compression] | None
+    weights: tuple[WeightLayout, Compression, int] | None
     shelf: tuple[PlaceKind, ...] | None
     compress: bool
     """Whether slabs are compressed on their way."""

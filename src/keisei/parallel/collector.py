@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from keisei.errors import (
     CollectTimeoutError,
@@ -14,19 +13,16 @@ from keisei.errors import (
     WorkerTraceback,
 )
 from keisei.parallel.backends.contract import START_SECONDS
+from keisei.parallel.communication import WorkerCommunicator
 from keisei.parallel.config import ParallelConfig
 from keisei.parallel.dealer import Dealer
-from keisei.parallel.deliveries import Deliveries
-from keisei.parallel.stock import Stock
+from keisei.parallel.deliveries import Deliveries, Stock
+from keisei.parallel.supervision import Supervisor
 from keisei.parallel.tables import Table
-from keisei.parallel.workers import WORKING, Worker, WorkerState
+from keisei.parallel.workers import WORKING, WorkerState
 
 POLL_SECONDS = 0.05
 """The longest time that the manager sleeps before it checks for hung workers again."""
-
-
-class Pump(Protocol):
-    def pump(self, timeout: float) -> None: ...
 
 
 class Collector:
@@ -37,15 +33,15 @@ class Collector:
         config: ParallelConfig,
         slab_transitions: int,
         tables: Sequence[Table],
-        workers: Sequence[Worker],
+        communicator: WorkerCommunicator,
         stock: Stock,
         deliveries: Deliveries,
         dealer: Dealer,
-        supervisor: Pump,
+        supervisor: Supervisor,
     ) -> None:
         self._config = config
         self._slab_transitions = slab_transitions
-        self._tables, self._workers = tables, workers
+        self._tables, self._communicator, self._workers = tables, communicator, communicator.workers
         self._stock, self._deliveries = stock, deliveries
         self._dealer, self._supervisor = dealer, supervisor
 
@@ -61,7 +57,8 @@ class Collector:
                 if not any(table.orders for table in self._tables):
                     self._demand_slabs(any(owed.values()))
                     return
-            self._dealer.deal_one_each()
+            for worker, orders in self._dealer.one_each():
+                self._communicator.send(worker, orders)
             self._supervisor.pump(POLL_SECONDS)
             watch.look(self._progress(), self._stuck, START_SECONDS if self._all_start() else 0.0)
 
@@ -110,7 +107,8 @@ class Collector:
                 )
                 if room and self._stock.free_slabs and not table.moving:
                     table.add_order(*self._stock.take(), version=-1)
-            self._dealer.deal_ahead()
+            for worker, orders in self._dealer.ahead():
+                self._communicator.send(worker, orders)
 
     def _owed(self, target: int | None) -> dict[int, int]:
         """Gives how many slabs must still be ordered for each table. Slabs from a call that timed out count too."""

@@ -1,19 +1,11 @@
-"""Backends by name. Your own backend is registered in the same way as the built-in ones. It is imported at first
-use."""
+"""The names of backends. Your own backend is registered in the same way as the built-in ones. It is imported at first
+use (``backends.make_backend``)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 from keisei.errors import ConfigError
-
-if TYPE_CHECKING:
-    from keisei.parallel.arena import Arena
-    from keisei.parallel.backends.contract import Backend
-    from keisei.parallel.config import ParallelConfig
-    from keisei.parallel.weights.model_sync import WeightReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +42,13 @@ def known_backends() -> list[str]:
 
 
 def runs_elsewhere(name: str) -> bool:
-    """Tells whether the workers of a backend may run on other machines."""
+    """Checks whether the workers of a backend may run on other machines."""
     return name in _REGISTERED and _REGISTERED[name].elsewhere
 
 
-def make_backend(
-    name: str, arena: Arena, weights: WeightReader | None = None, config: ParallelConfig | None = None
-) -> Backend:
-    """Makes the backend with this name. Its workers play in this arena."""
+def target_of(name: str) -> tuple[str, str]:
+    """Gets the module and the class of a backend."""
     if name not in _REGISTERED:
         raise ConfigError(f"there is no backend {name!r}; the backends are {', '.join(_REGISTERED)}")
     module, _, attribute = _REGISTERED[name].target.partition(":")
-    backend: Backend = getattr(import_module(module), attribute)(arena, weights, config)
-    return backend
+    return module, attribute
