@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import keisei
-from keisei.web.pages import PAGES, read_files
+from keisei.runs import metric_names
+from keisei.web.pages import MISSING, PAGES, read_files
 
 FILES = read_files()
 OWN = {name: content.decode() for name, (content, _) in FILES.items() if not name.startswith("uPlot")}
@@ -43,6 +45,29 @@ def test_scripts_write_no_markup(name: str) -> None:
 def test_scripts_import_what_is_there() -> None:
     imported = {found for text in OWN.values() for found in re.findall(r'from "\./([^"]+)"', text)}
     assert imported <= set(FILES)
+
+
+def test_a_page_is_the_template_with_its_own_script() -> None:
+    assert "page.html" not in FILES
+    for name in PAGES.values():
+        assert f'src="/static/{name.removesuffix("html")}js" type="module"' in OWN[name]
+        assert "Loading" in OWN[name]
+    assert "There is no such page" in OWN[MISSING]
+    assert "$" not in OWN[MISSING]
+
+
+def test_scripts_take_the_names_of_metrics_from_their_one_list() -> None:
+    used = {name for text in OWN.values() for name in re.findall(r"\bnamed\.([A-Z_]+)", text)}
+    assert {"LOSS", "SPEED", "EVALUATION"} <= used
+    for name in used:
+        assert f"export const {name} = {json.dumps(getattr(metric_names, name))};\n" in OWN["metric_names.js"]
+    spelled = [
+        (file, name)
+        for file, text in OWN.items()
+        for name in (*metric_names.TAGS, f'"{metric_names.EVALUATION}"')
+        if file.endswith(".js") and file != "metric_names.js" and name in text
+    ]
+    assert spelled == []
 
 
 def test_the_vendored_chart_library_brings_its_licence() -> None:

@@ -2,15 +2,16 @@
 import { get, header } from "./api.js";
 import { Chart, swatch } from "./charts.js";
 import { $, counted, empty, fill, fold, h, meanPage, problem, runPage, state } from "./dom.js";
+import * as named from "./metric_names.js";
 
 const METRICS = [
-  ["rollout/return", "Return of an agent", {}],
-  ["rollout/ep_len_mean", "Game length", { note: "plies", zero: true }],
-  ["perf/transitions_per_second", "Speed", { note: "transitions a second", zero: true }],
-  ["train/loss", "Loss", {}],
-  ["train/value_loss", "Value loss", {}],
-  ["train/entropy_loss", "Entropy loss", {}],
-  ["train/explained_variance", "Explained variance", {}],
+  [named.AGENT_RETURN, "Return of an agent", {}],
+  [named.GAME_LENGTH, "Game length", { note: "plies", zero: true }],
+  [named.SPEED, "Speed", { note: "transitions a second", zero: true }],
+  [named.LOSS, "Loss", {}],
+  [named.VALUE_LOSS, "Value loss", {}],
+  [named.ENTROPY_LOSS, "Entropy loss", {}],
+  [named.EXPLAINED_VARIANCE, "Explained variance", {}],
 ];
 const MOST = 6;
 const query = METRICS.map(([name]) => `metric=${name}`).join("&");

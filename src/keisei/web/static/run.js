@@ -6,38 +6,39 @@ import { $, amend, bytes, count, duration, empty, fill, fold, folderOf, h, meanP
 import { games } from "./games.js";
 import { labelsCard } from "./labels.js";
 import { leagueCard, leagueParts } from "./league.js";
+import * as named from "./metric_names.js";
 
 const name = decodeURIComponent(location.pathname.split("/").slice(2).join("/"));
 const path = `/api/runs/${encodeURIComponent(name)}`;
 const LEARNING = [
-  ["train/loss", "Loss"],
-  ["train/policy_gradient_loss", "Policy loss"],
-  ["train/value_loss", "Value loss"],
-  ["train/entropy_loss", "Entropy loss"],
-  ["train/approx_kl", "KL of an update"],
-  ["train/explained_variance", "Explained variance"],
-  ["train/clip_fraction", "Clipped", { shares: true }],
-  ["train/td_error", "TD error"],
-  ["train/q_mean", "Mean Q"],
-  ["train/learning_rate", "Learning rate"],
-  ["rollout/exploration_rate", "Epsilon", { shares: true }],
-  ["rollout/ep_rew_mean", "Reward of a game"],
-  ["rollout/ep_len_mean", "Plies of a game", { zero: true }],
-  ["selfplay/first_win_rate", "First player wins", { shares: true }],
-  ["selfplay/draw_rate", "Draws", { shares: true }],
+  [named.LOSS, "Loss"],
+  [named.POLICY_LOSS, "Policy loss"],
+  [named.VALUE_LOSS, "Value loss"],
+  [named.ENTROPY_LOSS, "Entropy loss"],
+  [named.APPROX_KL, "KL of an update"],
+  [named.EXPLAINED_VARIANCE, "Explained variance"],
+  [named.CLIP_FRACTION, "Clipped", { shares: true }],
+  [named.TD_ERROR, "TD error"],
+  [named.Q_MEAN, "Mean Q"],
+  [named.LEARNING_RATE, "Learning rate"],
+  [named.EPSILON, "Epsilon", { shares: true }],
+  [named.GAME_REWARD, "Reward of a game"],
+  [named.GAME_LENGTH, "Plies of a game", { zero: true }],
+  [named.FIRST_WINS, "First player wins", { shares: true }],
+  [named.DRAWS, "Draws", { shares: true }],
 ];
 const WORK = [
-  ["perf/transitions_per_second", "Transitions a second", { zero: true, height: 120 }],
-  ["perf/worker_utilisation", "Workers at play", { shares: true, height: 120 }],
-  ["perf/queue_depth", "Slabs that wait", { zero: true, height: 120 }],
-  ["perf/policy_lag", "Policy lag", { zero: true, height: 120 }],
+  [named.SPEED, "Transitions a second", { zero: true, height: 120 }],
+  [named.WORKER_UTILISATION, "Workers at play", { shares: true, height: 120 }],
+  [named.QUEUE_DEPTH, "Slabs that wait", { zero: true, height: 120 }],
+  [named.POLICY_LAG, "Policy lag", { zero: true, height: 120 }],
 ];
 const LEAGUE = [
-  ["league/score", "Score in the league", { shares: true }],
-  ["league/worst_score", "Lowest score", { shares: true }],
+  [named.LEAGUE_SCORE, "Score in the league", { shares: true }],
+  [named.LEAGUE_WORST_SCORE, "Lowest score", { shares: true }],
 ];
 // What says nothing of a world: its agents earn returns, and none of them wins by moving first.
-const OF_DUELS = new Set(["rollout/ep_rew_mean", "selfplay/first_win_rate", "selfplay/draw_rate"]);
+const OF_DUELS = new Set([named.GAME_REWARD, named.FIRST_WINS, named.DRAWS]);
 const known = new Set([...LEARNING, ...WORK, ...LEAGUE].map(([metric]) => metric));
 const boring = /^(time|train\/n_updates|train\/gradient_steps|return\/|evaluation\/)/;
 
@@ -368,7 +369,7 @@ async function start() {
       charts.get(RETURNS)?.push(agentOf(metric), event.points[metric]);
     }
     const unknown = fresh.some((metric) => !details.metrics.includes(metric) && !boring.test(metric));
-    if (unknown || fresh.some((metric) => metric.startsWith("evaluation/")) || before !== event.state) await reload().catch(() => {});
+    if (unknown || fresh.some((metric) => metric.startsWith(named.EVALUATION)) || before !== event.state) await reload().catch(() => {});
     else {
       refresh();
       if (event.league && $("#league")) amend($("#league > .body"), leagueParts(event.league));
