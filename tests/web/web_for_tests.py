@@ -19,6 +19,7 @@ from keisei.runs.directory import RunDirectory
 from keisei.runs.live import Glimpse, LiveStatus, LiveWorker, write_live
 from keisei.runs.replays import GameReplay, write_replay
 from keisei.runs.rows import EvaluationRow, GameRow, RatingRow, WorkerEventRow
+from keisei.training.presets import resolved_presets
 from keisei.web.server import Server
 
 TOKEN = "a-token-for-tests-only"
@@ -76,7 +77,7 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 
 @contextmanager
 def serving(root: Path, host: str = "127.0.0.1", token: str | None = TOKEN, **more: Any) -> Iterator[Served]:
-    server = Server(root, host, 0, token, **more)
+    server = Server(root, host, 0, token, presets=resolved_presets, **more)
     listening = server.listen()
     uvicorn = server.uvicorn(server.access())
     thread = threading.Thread(target=uvicorn.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -43,10 +43,11 @@ def serve(
     ] = False,
 ) -> None:
     """Show all runs in a browser, live, and play against them. Ctrl-C ends it; training goes on."""
+    from keisei.training.presets import resolved_presets
     from keisei.web.server import Server
 
     folder = _folder(runs_dir, root)
-    server = Server(folder, host, port, _token(token_file), tuple(name or ()), private)
+    server = Server(folder, host, port, _token(token_file), tuple(name or ()), private, resolved_presets)
     access = server.access()
     _check_folder(folder)
     listening = server.listen()

@@ -12,7 +12,7 @@ from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.neural import NeuralPolicy
 from keisei.policies.players.random_policy import RandomPolicy
 
-__all__ = ["NoNetwork", "learner_network", "learner_policy"]
+__all__ = ["NoNetwork", "learner_network", "learner_policy", "policy_of"]
 
 
 class NoNetwork(RandomPolicy):
@@ -37,7 +37,12 @@ def learner_network(model: ModelConfig, agents: AgentsPlan | None, spec: GameSpe
 
 
 def learner_policy(network: ActorCritic | None, spec: GameSpec) -> LearnerPolicy:
-    """Makes the policy that plays with a network of the learner."""
-    if network is None:
-        return NoNetwork()
-    return AgentsPolicy(network, spec) if isinstance(network, AgentsNetwork) else NeuralPolicy(network, spec)
+    """Makes the policy that plays with a network of the learner, or without one."""
+    return NoNetwork() if network is None else policy_of(network, spec)
+
+
+def policy_of(network: ActorCritic, spec: GameSpec, temperature: float = 1.0) -> AgentsPolicy | NeuralPolicy:
+    """Makes the policy of one network, or of the networks of independent agents."""
+    if isinstance(network, AgentsNetwork):
+        return AgentsPolicy(network, spec, temperature)
+    return NeuralPolicy(network, spec, temperature)

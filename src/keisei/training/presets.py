@@ -22,6 +22,7 @@ __all__ = [
     "load_preset",
     "names_checkpoint",
     "preset_names",
+    "resolved_presets",
     "run_config",
     "run_source",
 ]
@@ -102,6 +103,11 @@ def preset_names() -> list[str]:
     return sorted(
         path.name.removesuffix(".yaml") for path in _folder().iterdir() if path.name.endswith(".yaml")
     )
+
+
+def resolved_presets() -> dict[str, dict[str, Any]]:
+    """Gets all settings of each preset, with values for ``auto``."""
+    return {name: load_preset(name).config().resolved().model_dump(mode="json") for name in preset_names()}
 
 
 def load_preset(name: str) -> Source:

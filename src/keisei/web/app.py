@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from keisei.errors import KeiseiError, RunError
 from keisei.runs.control import Action, ask
 from keisei.runs.directory import RunDirectory
 from keisei.web.access import TRUSTED, Access, Guard
-from keisei.web.catalogue import Catalogue, NotFoundError
+from keisei.web.catalogue import Catalogue, NotFoundError, flattened
 from keisei.web.details import curves_of, details_of
 from keisei.web.ordering import ORDERS
 from keisei.web.pages import MISSING, PAGES, read_files
@@ -43,9 +44,15 @@ class Dashboard:
     """Answers requests. Files are read in threads, so that one slow disk holds up nobody else. What runs code of games
     and networks is done by other processes."""
 
-    def __init__(self, root: Path, is_closing: Callable[[], bool] = lambda: False) -> None:
-        """``is_closing`` tells whether the server ends."""
+    def __init__(
+        self,
+        root: Path,
+        is_closing: Callable[[], bool] = lambda: False,
+        presets: Callable[[], Mapping[str, Mapping[str, Any]]] = dict,
+    ) -> None:
+        """``is_closing`` tells whether the server ends. ``presets`` gives the settings of all presets."""
         self.catalogue = Catalogue(root)
+        self._presets = cache(lambda: {name: dict(flattened(found)) for name, found in presets().items()})
         self._streams = Streams(self.catalogue, is_closing)
         self._files = read_files()
         self._thinkers = Thinkers(root)
@@ -55,6 +62,9 @@ class Dashboard:
     def _read_ahead(self) -> None:
         with suppress(KeiseiError, OSError):
             self.catalogue.runs()
+
+    def _details(self, run: RunDirectory) -> dict[str, Any]:
+        return details_of(self.catalogue, run, self._presets())
 
     def close(self) -> None:
         """Ends all thoughts. Streams end when the server does."""
@@ -130,7 +140,7 @@ class Dashboard:
 
     async def _run(self, request: Request) -> Response:
         run = self.catalogue.run(request.path_params["name"])
-        return _json(await run_in_threadpool(details_of, self.catalogue, run))
+        return _json(await run_in_threadpool(self._details, run))
 
     async def _curves(self, request: Request) -> Response:
         run = self.catalogue.run(request.path_params["name"])

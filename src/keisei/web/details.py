@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -19,9 +18,9 @@ from keisei.runs.live import LiveStatus, read_live
 from keisei.runs.metric_names import AGENT_RETURN, EVALUATION, RETURN, TAGS, is_return_of_agent
 from keisei.runs.rows import EvaluationRow
 from keisei.runs.summaries import summarise
-from keisei.web.catalogue import Catalogue, flat_settings, flattened
+from keisei.web.catalogue import Catalogue, flat_settings
 
-__all__ = ["Curve", "curves_of", "details_of", "live_of", "new_points", "scores_of"]
+__all__ = ["Curve", "Presets", "curves_of", "details_of", "live_of", "new_points", "scores_of"]
 
 MOST_POINTS = 2000
 _MOST_EVALUATIONS = 400
@@ -29,15 +28,17 @@ _MOST_EVALUATIONS = 400
 _MATRIX_ROWS = 12
 """Snapshots of the learner in the win-rate matrix, the newest ones."""
 Curve = dict[str, list[Any]]
+Presets = Mapping[str, Mapping[str, str]]
+"""All settings of each preset as texts, by their names with their sections."""
 
 
-def details_of(catalogue: Catalogue, run: RunDirectory) -> dict[str, Any]:
-    """Gives a run as the page shows it, without its curves."""
+def details_of(catalogue: Catalogue, run: RunDirectory, presets: Presets) -> dict[str, Any]:
+    """Gives a run as the page shows it, without its curves. Its settings are compared with those of a preset."""
     summary = asdict(summarise(run))
     summary |= {"state": summary["state"].value}
     del summary["path"]
     settings = flat_settings(run)
-    preset, usual = _nearest_preset(run.name, settings)
+    preset, usual = _nearest_preset(run.name, settings, presets)
     return {
         "summary": summary,
         "live": live_of(run),
@@ -190,10 +191,9 @@ def new_points(run: RunDirectory, after_update: int) -> tuple[int, dict[str, lis
     }
 
 
-def _nearest_preset(run: str, settings: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+def _nearest_preset(run: str, settings: Mapping[str, str], usual: Presets) -> tuple[str, Mapping[str, str]]:
     """Gives the preset of the run's name, else the one of the same game and regime with the fewest differences; empty
     if there is none."""
-    usual = _presets()
     if run in usual:
         return run, usual[run]
     alike = {
@@ -205,13 +205,3 @@ def _nearest_preset(run: str, settings: Mapping[str, str]) -> tuple[str, Mapping
         return "", {}
     nearest = min(alike, key=lambda name: len(alike[name].items() ^ settings.items()))
     return nearest, alike[nearest]
-
-
-@lru_cache(maxsize=1)
-def _presets() -> dict[str, Mapping[str, str]]:
-    from keisei.training.presets import load_preset, preset_names  # imports pydantic, which takes a while
-
-    names = preset_names()
-    return {
-        name: dict(flattened(load_preset(name).config().resolved().model_dump(mode="json"))) for name in names
-    }

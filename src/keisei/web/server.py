@@ -7,11 +7,12 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -40,6 +41,8 @@ class Server:
     names: tuple[str, ...] = ()
     private: bool = False
     """Whether reading needs the token on loopback too."""
+    presets: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
+    """Gives the settings of all presets, to compare runs with."""
 
     def access(self) -> Access:
         if self.token is not None:
@@ -67,7 +70,7 @@ class Server:
         return listening
 
     def uvicorn(self, access: Access) -> uvicorn.Server:
-        dashboard = Dashboard(self.root, lambda: server.should_exit)
+        dashboard = Dashboard(self.root, lambda: server.should_exit, self.presets)
         # No access log, and no warnings about odd requests: nothing that a stranger sends is written anywhere.
         config = uvicorn.Config(
             dashboard.app(access),

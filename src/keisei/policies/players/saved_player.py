@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from keisei.errors import (
     CheckpointError,
@@ -20,9 +20,9 @@ from keisei.errors import (
     UnknownGameError,
 )
 from keisei.games.contract import GameSpec
-from keisei.policies.agents_network import AgentsNetwork, joined_network, weights_of
-from keisei.policies.agents_policy import AgentsPolicy
+from keisei.policies.agents_network import joined_network, weights_of
 from keisei.policies.contract import Player, TrainedPolicy
+from keisei.policies.learner_policy import policy_of
 from keisei.policies.model_config import ModelConfig, least_weights
 from keisei.policies.networks import ActorCritic, build_network
 from keisei.policies.neural import NeuralPolicy
@@ -46,7 +46,6 @@ __all__ = [
     "find_state",
     "load_player",
     "load_players",
-    "policy_of",
 ]
 
 logger = logging.getLogger(__name__)
@@ -148,14 +147,6 @@ class SavedPlayer:
             ) from error
         load_model(network, weights)
         return network
-
-
-def policy_of(network: nn.Module, spec: GameSpec, temperature: float) -> TrainedPolicy:
-    """Makes the policy of one network, or of the networks of independent agents."""
-    if isinstance(network, AgentsNetwork):
-        return AgentsPolicy(network, spec, temperature)
-    assert isinstance(network, ActorCritic)
-    return NeuralPolicy(network, spec, temperature)
 
 
 def find_player(text: str, root: Path = RUNS, *, trust: bool = False) -> SavedPlayer:

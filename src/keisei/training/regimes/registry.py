@@ -18,7 +18,7 @@ from keisei.experience.contract import Buffer
 from keisei.games.contract import Game, GameSpec
 from keisei.policies.agents_network import AgentsPlan
 from keisei.policies.contract import Policy
-from keisei.policies.players.saved_player import policy_of
+from keisei.policies.learner_policy import policy_of
 from keisei.training.events import Counters, Update
 from keisei.training.regimes.loop import OwnLearner, Pace, Parts
 from keisei.training.settings import TrainConfig
