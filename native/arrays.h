@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -20,6 +21,11 @@ T* data(Array<T>& array, std::size_t size, const char* name) {
         throw std::invalid_argument(std::string(name) + " has " + std::to_string(array.size()) + " elements, not " +
                                     std::to_string(size));
     return array.data();
+}
+
+inline void check_range(const int* numbers, std::size_t count, std::size_t limit, const char* what) {
+    if (std::any_of(numbers, numbers + count, [=](int n) { return n < 0 || std::size_t(n) >= limit; }))
+        throw std::out_of_range(std::string(what) + " is outside 0 … " + std::to_string(limit ? limit - 1 : 0));
 }
 
 inline nb::tuple names(const char* const* first, int count) {

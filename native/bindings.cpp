@@ -157,6 +157,7 @@ NB_MODULE(KEISEI_MODULE, m) {
     m.attr("INSTRUCTION_SET") = KEISEI_ISA_NAME;
     bind_shogi(m);
     bind_ludo(m);
+    bind_links(m);
     bind_replay(m);
     bind_sparse_rows(m);
     m.def("sample", &sample, "logits"_a, "legal"_a, "uniforms"_a, "temperature"_a, "epsilons"_a, "actions"_a,

@@ -13,62 +13,25 @@ using namespace nb::literals;
 namespace keisei {
 namespace {
 
-void check_range(const int* numbers, std::size_t count, std::size_t limit, const char* what) {
-    if (std::any_of(numbers, numbers + count, [=](int n) { return n < 0 || std::size_t(n) >= limit; }))
-        throw std::out_of_range(std::string(what) + " is outside 0 … " + std::to_string(limit ? limit - 1 : 0));
-}
-
-// The slabs of a replay: their sizes, and how their decisions are credited.
+// The slabs of a replay.
 struct ReplaySlabs {
     SlabSizes sizes;
     int packed_bytes;
-    ReturnRule rule;
-    int slabs;
-
-    std::size_t all_places() const { return std::size_t(slabs) * sizes.places(); }
 };
-
-std::size_t follow_slab(const ReplaySlabs& self, int slab, Array<const bool> acting, Array<const signed char> seat,
-                        Array<const short> owner, Array<const float> reward, Array<const bool> terminated,
-                        Array<const bool> truncated, Array<const signed char> final_seat, Array<int> open_count,
-                        Array<int> open_place, Array<int> open_seat, Array<double> open_earned,
-                        Array<double> open_factor, Array<float> rewards, Array<float> discounts, Array<int> next,
-                        Array<int> closed) {
-    const SlabSizes& sizes = self.sizes;
-    const std::size_t rows = sizes.places(), ends = rows + sizes.slots();
-    const std::size_t games = std::size_t(sizes.steps) * sizes.games;
-    const std::size_t chains = self.rule.chains(sizes), most = chains * self.rule.n_step;
-    check_range(&slab, 1, self.slabs, "a slab");
-    const SlabColumns columns{data(acting, ends, "acting"),         data(seat, ends, "seat"),
-                              data(owner, rows, "owner"),           data(reward, games * sizes.seats, "reward"),
-                              data(terminated, games, "terminated"), data(truncated, games, "truncated"),
-                              data(final_seat, rows, "final_seat")};
-    const OpenDecisions open{data(open_count, chains, "count"), data(open_place, most, "place"),
-                             data(open_seat, most, "seat"), data(open_earned, most, "earned"),
-                             data(open_factor, most, "factor")};
-    check_range(open.count, chains, self.rule.n_step + 1, "a count");
-    check_range(open.place, most, self.all_places(), "a place");
-    check_range(open.seat, most, sizes.seats, "a seat");
-    const Outcomes outcomes{data(rewards, self.all_places(), "rewards"), data(discounts, self.all_places(), "discounts"),
-                            data(next, self.all_places(), "next")};
-    int* const out = data(closed, rows + most, "closed");
-    nb::gil_scoped_release released;
-    return follow(sizes, self.rule, slab, columns, open, outcomes, out);
-}
 
 void gather_rows(const ReplaySlabs& self, Array<const u64> addresses, Array<float> rewards, Array<float> discounts,
                  Array<int> next, Array<const int> generations, Array<const int> places, Array<u8> packed_out,
                  Array<u8> next_out, Array<int> action_out, Array<float> reward_out, Array<float> discount_out,
                  Array<int> generation_out) {
-    const std::size_t slabs = self.slabs, count = places.size(), bytes = count * self.packed_bytes;
+    const std::size_t slabs = self.sizes.slabs, all = self.sizes.all_places(), count = places.size();
+    const std::size_t bytes = count * self.packed_bytes;
     const u64* const bases = data(addresses, 3 * slabs, "addresses");
-    check_range(places.data(), count, self.all_places(), "a place");
-    const Outcomes outcomes{data(rewards, self.all_places(), "rewards"), data(discounts, self.all_places(), "discounts"),
-                            data(next, self.all_places(), "next")};
+    check_range(places.data(), count, all, "a place");
+    const Links links{data(rewards, all, "rewards"), data(discounts, all, "discounts"), data(next, all, "next"), nullptr};
     const int* const generation = data(generations, slabs, "generations");
     int* const generation_of = data(generation_out, count, "generations");
     for (std::size_t i = 0; i < count; ++i) {
-        const int place = places.data()[i], position = outcomes.next[place];
+        const int place = places.data()[i], position = links.next[place];
         const std::size_t slab = place / self.sizes.places(), following = position / self.sizes.positions();
         if (!bases[slab] || (position >= 0 && (following >= slabs || !bases[following])))
             throw std::out_of_range("a place leads to a slab that is not there");
@@ -78,40 +41,36 @@ void gather_rows(const ReplaySlabs& self, Array<const u64> addresses, Array<floa
                          data(action_out, count, "actions"), data(reward_out, count, "rewards"),
                          data(discount_out, count, "discounts")};
     nb::gil_scoped_release released;
-    gather_sample(self.sizes, self.packed_bytes, {bases, bases + slabs, bases + 2 * slabs}, outcomes, places.data(),
+    gather_sample(self.sizes, self.packed_bytes, {bases, bases + slabs, bases + 2 * slabs}, links, places.data(),
                   count, out);
 }
 
 // `listed` has room for all places, or none.
 void add_drawn(const ReplaySlabs& self, Array<const int> places, Array<int> counts, Array<int> listed) {
-    int* const count = data(counts, self.slabs, "counts");
-    int* const list = listed.size() ? data(listed, self.all_places(), "listed") : nullptr;
-    check_range(places.data(), places.size(), self.all_places(), "a place");
-    check_range(count, self.slabs, std::size_t(self.sizes.places()) + 1, "a count");
+    int* const count = data(counts, self.sizes.slabs, "counts");
+    int* const list = listed.size() ? data(listed, self.sizes.all_places(), "listed") : nullptr;
+    check_range(places.data(), places.size(), self.sizes.all_places(), "a place");
+    check_range(count, self.sizes.slabs, std::size_t(self.sizes.places()) + 1, "a count");
     add_places(places.data(), places.size(), self.sizes.places(), count, list);
 }
 
 void draw_listed(const ReplaySlabs& self, u64 seed, u64 key, Array<const int> counts, Array<const int> listed,
                  Array<int> out) {
-    const int* const count = data(counts, self.slabs, "counts");
-    const int* const from = data(listed, self.all_places(), "listed");
-    check_range(count, self.slabs, std::size_t(self.sizes.places()) + 1, "a count");
+    const int* const count = data(counts, self.sizes.slabs, "counts");
+    const int* const from = data(listed, self.sizes.all_places(), "listed");
+    check_range(count, self.sizes.slabs, std::size_t(self.sizes.places()) + 1, "a count");
     nb::gil_scoped_release released;
-    draw_equally(seed, key, count, from, self.slabs, self.sizes.places(), out.data(), out.size());
+    draw_equally(seed, key, count, from, self.sizes.slabs, self.sizes.places(), out.data(), out.size());
 }
 
 void bind_slabs(nb::module_& m) {
     nb::class_<ReplaySlabs>(m, "ReplaySlabs")
         .def(
             "__init__",
-            [](ReplaySlabs* self, int slabs, int steps, int games, int seats, bool simultaneous, int packed_bytes,
-               int n_step, double discount, int owner, bool one_chain) {
-                new (self) ReplaySlabs{
-                    {steps, games, seats, simultaneous}, packed_bytes, {n_step, discount, owner, one_chain}, slabs};
+            [](ReplaySlabs* self, int slabs, int steps, int games, int seats, bool simultaneous, int packed_bytes) {
+                new (self) ReplaySlabs{{slabs, steps, games, seats, simultaneous}, packed_bytes};
             },
-            "slabs"_a, "steps"_a, "games"_a, "seats"_a, "simultaneous"_a, "packed_bytes"_a, "n_step"_a, "discount"_a,
-            "owner"_a, "one_chain"_a)
-        .def("follow", &follow_slab)
+            "slabs"_a, "steps"_a, "games"_a, "seats"_a, "simultaneous"_a, "packed_bytes"_a)
         .def("gather", &gather_rows)
         .def("add", &add_drawn)
         .def("draw", &draw_listed);

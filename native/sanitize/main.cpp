@@ -26,7 +26,7 @@ const Part PARTS[] = {
     {"searches beside a plain one", searches},
     {"games of Ludo with all outputs", ludo_games},
     {"damaged rows and states of Ludo", damaged_ludo},
-    {"replays of random slabs", replays},
+    {"rollouts and replays of random slabs", rollouts_and_replays},
 };
 
 }  // namespace

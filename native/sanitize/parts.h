@@ -16,6 +16,6 @@ std::string draws();
 std::string searches();
 std::string ludo_games();
 std::string damaged_ludo();
-std::string replays();
+std::string rollouts_and_replays();
 
 }  // namespace keisei

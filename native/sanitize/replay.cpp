@@ -1,10 +1,11 @@
-// Replays for the sanitizers.
+// Links, rollouts and replays for the sanitizers.
 #include <algorithm>
 #include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "links/links.h"
 #include "replay/replay.h"
 #include "replay/sum_tree.h"
 #include "sanitize/checks.h"
@@ -13,20 +14,16 @@
 namespace keisei {
 namespace {
 
-// A replay of random slabs, with arrays of exactly the right size.
-class Replay {
+// The columns of a slab, with arrays of exactly the right size.
+class RandomSlab {
   public:
-    Replay(SlabSizes sizes, ReturnRule rule)
-        : sizes_(sizes), rule_(rule), acting_(new bool[sizes.places() + sizes.slots()]),
+    explicit RandomSlab(const SlabSizes& sizes)
+        : sizes_(sizes), acting_(new bool[sizes.places() + sizes.slots()]),
           terminated_(new bool[sizes.steps * sizes.games]), truncated_(new bool[sizes.steps * sizes.games]),
           seat_(sizes.places() + sizes.slots()), final_seat_(sizes.places()), owner_(sizes.places()),
-          reward_(std::size_t(sizes.steps) * sizes.games * sizes.seats), count_(rule.chains(sizes)),
-          place_(count_.size() * rule.n_step), open_seat_(place_.size()), earned_(place_.size()),
-          factor_(place_.size()), rewards_(SLABS * sizes.places()), discounts_(rewards_.size()),
-          next_(rewards_.size()), closed_(sizes.places() + place_.size()), drawn_(SLABS), listed_(rewards_.size()),
-          tree_(rewards_.size()) {}
+          reward_(std::size_t(sizes.steps) * sizes.games * sizes.seats) {}
 
-    std::size_t take(Random& random, int slab) {
+    SlabColumns fill(Random& random) {
         for (std::size_t row = 0; row < seat_.size(); ++row) {
             acting_[row] = !sizes_.simultaneous || random.below(4) > 0;
             const int own = int(row) % sizes_.seats;
@@ -39,19 +36,69 @@ class Replay {
             terminated_[game] = random.below(9) == 0;
             truncated_[game] = random.below(9) == 0;
         }
-        if (!slab) std::fill(count_.begin(), count_.end(), 0);  // open decisions of slabs that are used again
+        return {acting_.get(),     seat_.data(),      owner_.data(),     reward_.data(),
+                terminated_.get(), truncated_.get(), final_seat_.data()};
+    }
+
+  private:
+    const SlabSizes sizes_;
+    std::unique_ptr<bool[]> acting_, terminated_, truncated_;
+    std::vector<signed char> seat_, final_seat_;
+    std::vector<short> owner_;
+    std::vector<float> reward_;
+};
+
+// A rollout of random slabs: links that a slab leaves open get the places behind those of the next one.
+class Rollout {
+  public:
+    Rollout(SlabSizes sizes, LinkRule rule)
+        : sizes_(sizes), rule_(rule), slab_(sizes), rows_(rule.most_open(sizes)), open_{rows_.data(), 0},
+          closed_(sizes.places() + rows_.size()) {}
+
+    std::size_t take(Random& random) {
+        const std::size_t all = sizes_.places() + open_.count;
+        for (std::size_t i = 0; i < open_.count; ++i) rows_[i].place = sizes_.places() + int(i);
+        std::vector<float> rewards(all), discounts(all), values(sizes_.positions() + open_.count, 0.5f);
+        std::vector<int> next(all), plies(all);
+        const Links links{rewards.data(), discounts.data(), next.data(), plies.data()};
+        const SlabColumns columns = slab_.fill(random);
+        const std::size_t found = follow(sizes_, rule_, 0, {true, true}, columns, open_, links, closed_.data());
+        std::vector<int> places(closed_.begin(), closed_.begin() + found);
+        std::sort(places.begin(), places.end());
+        need(std::adjacent_find(places.begin(), places.end()) == places.end(), "a link was closed twice");
+        const std::vector<float> ratios(places.size(), 0.9f);
+        std::vector<float> advantages(places.size()), returns(places.size());
+        for (const float* ratio : {static_cast<const float*>(nullptr), ratios.data()})
+            estimate(sizes_, links, {values.data(), ratio, ratio, 0.9}, places.data(), places.size(), advantages.data(),
+                     returns.data());
+        for (const float value : returns) need(value > -100 && value < 100, "a return came from nowhere");
+        return places.size();
+    }
+
+  private:
+    const SlabSizes sizes_;
+    const LinkRule rule_;
+    RandomSlab slab_;
+    std::vector<Open> rows_;
+    OpenRows open_;
+    std::vector<int> closed_;
+};
+
+// A replay of random slabs.
+class Replay {
+  public:
+    Replay(SlabSizes sizes, LinkRule rule)
+        : sizes_(sizes), rule_(rule), slab_(sizes), rows_(rule.most_open(sizes)), open_{rows_.data(), 0},
+          rewards_(sizes.all_places()), discounts_(rewards_.size()), next_(rewards_.size()),
+          closed_(sizes.places() + rows_.size()), drawn_(SLABS), listed_(rewards_.size()), tree_(rewards_.size()) {}
+
+    std::size_t take(Random& random, int slab) {
+        if (!slab) open_.count = 0;  // open decisions of slabs that are used again
         drawn_[slab] = 0;
         tree_.clear(std::size_t(slab) * sizes_.places(), sizes_.places());
-        const SlabColumns columns{acting_.get(), seat_.data(), owner_.data(), reward_.data(),
-                                  terminated_.get(), truncated_.get(), final_seat_.data()};
-        const std::size_t found =
-            follow(sizes_, rule_, slab, columns,
-                   {count_.data(), place_.data(), open_seat_.data(), earned_.data(), factor_.data()},
-                   {rewards_.data(), discounts_.data(), next_.data()}, closed_.data());
-        add_places(closed_.data(), found, sizes_.places(), drawn_.data(), listed_.data());
-        const std::vector<float> priorities(found, 1.5f);
-        tree_.set(closed_.data(), priorities.data(), found);
-        return found;
+        const SlabColumns columns = slab_.fill(random);
+        const bool end = random.below(3) == 0;
+        return add(follow(sizes_, rule_, slab, {true, end}, columns, open_, links(), closed_.data()));
     }
 
     void draw(Random& random) {
@@ -65,8 +112,19 @@ class Replay {
         copy(places, std::size(places));
     }
 
+    static constexpr int SLABS = 3;
+
   private:
-    static constexpr int SLABS = 3, BYTES = 7;
+    static constexpr int BYTES = 7;
+
+    Links links() { return {rewards_.data(), discounts_.data(), next_.data(), nullptr}; }
+
+    std::size_t add(std::size_t found) {
+        add_places(closed_.data(), found, sizes_.places(), drawn_.data(), listed_.data());
+        const std::vector<float> priorities(found, 1.5f);
+        tree_.set(closed_.data(), priorities.data(), found);
+        return found;
+    }
 
     void copy(const int* places, std::size_t count) {
         const std::vector<u8> packed((sizes_.places() + sizes_.slots()) * BYTES, 1), last(sizes_.places() * BYTES, 2);
@@ -81,7 +139,7 @@ class Replay {
         std::vector<int> chosen(count);
         std::vector<float> rewards(count), discounts(count);
         gather_sample(sizes_, BYTES, {at[0].data(), at[1].data(), at[2].data()},
-                      {rewards_.data(), discounts_.data(), next_.data()}, places, count,
+                      links(), places, count,
                       {rows.data(), next_rows.data(), chosen.data(), rewards.data(), discounts.data()});
         for (std::size_t i = 0; i < count; ++i) {
             const int next = next_[places[i]], within = next % sizes_.positions();
@@ -91,14 +149,11 @@ class Replay {
         }
     }
 
-    SlabSizes sizes_;
-    ReturnRule rule_;
-    std::unique_ptr<bool[]> acting_, terminated_, truncated_;
-    std::vector<signed char> seat_, final_seat_;
-    std::vector<short> owner_;
-    std::vector<float> reward_;
-    std::vector<int> count_, place_, open_seat_;
-    std::vector<double> earned_, factor_;
+    const SlabSizes sizes_;
+    const LinkRule rule_;
+    RandomSlab slab_;
+    std::vector<Open> rows_;
+    OpenRows open_;
     std::vector<float> rewards_, discounts_;
     std::vector<int> next_, closed_, drawn_, listed_;
     SumTree tree_;
@@ -106,15 +161,17 @@ class Replay {
 
 }  // namespace
 
-std::string replays() {
+std::string rollouts_and_replays() {
     Random random(17);
     std::size_t closed = 0;
     for (int round = 0; round < 60; ++round) {
         const bool simultaneous = random.below(2);
         const int seats = 1 + random.below(4);
-        const SlabSizes sizes{1 + random.below(9), 1 + random.below(9), seats, simultaneous};
-        Replay replay(sizes, {1 + random.below(5), 0.9, 0, seats == 2 && !simultaneous && random.below(2)});
-        for (int slab = 0; slab < 5; ++slab) closed += replay.take(random, slab % 3);
+        const bool one_chain = seats == 2 && !simultaneous && random.below(2);
+        const int steps = 1 + random.below(9), games = 1 + random.below(9);
+        Rollout rollout({1, steps, games, seats, simultaneous}, {1, 0.9, 0, one_chain});
+        Replay replay({Replay::SLABS, steps, games, seats, simultaneous}, {1 + random.below(5), 0.9, 0, one_chain});
+        for (int slab = 0; slab < 5; ++slab) closed += rollout.take(random) + replay.take(random, slab % Replay::SLABS);
         replay.draw(random);
     }
     return std::to_string(closed) + " decisions followed";

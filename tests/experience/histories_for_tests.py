@@ -48,6 +48,10 @@ KINDS = [
 ]
 
 
+LONELY = Kind(seats=1, simultaneous=True)
+"""What one agent sees of a game."""
+
+
 @dataclass
 class Histories:
     """Draws columns of plies."""

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from brute_force_for_tests import Ply
+from brute_force_for_tests import NOTHING, Ply
 from histories_for_tests import Kind, Opinion, action_of, names_of, record_of, slabs_of
-from replay_brute_force_for_tests import NOTHING
 
 from keisei.experience.collected import CollectedSlab
 from keisei.experience.replay import ReplayBuffer

@@ -6,18 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from histories_for_tests import KINDS, Histories, Kind, Opinion, slabs_of
+from histories_for_tests import KINDS, Histories, Kind, Opinion, names_of, record_of, slabs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keisei.errors import ConfigError
-from keisei.experience.advantages import CreditRule, Judged, Targets, carries, estimate_advantages
+from keisei.experience.advantages import CreditRule
+from keisei.experience.collected import CollectedSlab
+from keisei.experience.judging import Judge
+from keisei.experience.rollout import ExperienceBuffer, Minibatch, waits
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab, slab_layout
+from keisei.games.contract import Array
 from keisei.machine.shared_memory import SharedBlock
 
-PLAIN = CreditRule(1.0, 1.0)
 STEPS = 12
+TURNS, APART = Kind(seats=2, zero_sum=True), Kind(seats=2)
 
 
 def random_slab(seed: int, kind: Kind, owners: str = "alone") -> Slab:
@@ -27,8 +31,11 @@ def random_slab(seed: int, kind: Kind, owners: str = "alone") -> Slab:
 
 
 def empty_slab(seats: int, steps: int, *, simultaneous: bool = False) -> Slab:
+    """A slab of one game, in which every position has a name of its own."""
     shape = SlabShape(steps, games=1, seats=seats, packed_bytes=4, simultaneous=simultaneous)
-    return Slab(shape, SharedBlock(slab_layout(shape).nbytes))
+    slab = Slab(shape, SharedBlock(slab_layout(shape).nbytes))
+    slab.packed.view(np.uint32)[..., 0] = np.arange((steps + 1) * shape.slots).reshape(steps + 1, shape.slots)
+    return slab
 
 
 def small_game(owners: Sequence[int]) -> Slab:
@@ -43,9 +50,40 @@ def small_game(owners: Sequence[int]) -> Slab:
     return slab
 
 
+def as_played(slab: Slab) -> Judge:
+    """Thinks of everything as was thought when it was played."""
+    known: dict[int, tuple[float, float]] = {}
+
+    def remember(packed: Array, log_probs: Array, values: Array) -> None:
+        known.update(
+            zip(names_of(packed), zip(log_probs.tolist(), values.tolist(), strict=True), strict=True)
+        )
+
+    here, end = slab.acting[:-1], slab.acting[-1]
+    remember(slab.final_packed.reshape(-1, 4), slab.final_value.ravel(), slab.final_value.ravel())
+    remember(slab.packed[-1][end], slab.value[-1][end], slab.value[-1][end])
+    remember(slab.packed[:-1][here], slab.log_prob[here], slab.value[:-1][here])
+
+    def judge(packed: Array, actions: Array) -> tuple[Array, Array]:
+        log_probs, values = np.array([known[name] for name in names_of(packed)], np.float32).reshape(-1, 2).T
+        return log_probs.copy(), values.copy()
+
+    return judge
+
+
+def learned(
+    slab: Slab, kind: Kind, discount: float, trace: float, judge: Judge | None = None, *, vtrace: bool = False
+) -> Minibatch:
+    """All that is learned from a slab."""
+    buffer = ExperienceBuffer(
+        kind.spec, discount, trace, judge or as_played(slab), vtrace=vtrace, rho_clip=1.0, trace_clip=1.0
+    )
+    buffer.take([CollectedSlab(record_of(0, 0), 0, slab)])
+    return buffer.view().whole
+
+
 def test_a_won_game_is_good_for_the_winner_and_bad_for_the_loser() -> None:
-    advantages = estimate_advantages(small_game([0, 0, 0]), PLAIN, zero_sum=True).advantages[:, 0]
-    assert advantages.tolist() == [1, -1, 1]
+    assert learned(small_game([0, 0, 0]), TURNS, 1.0, 1.0).advantages.tolist() == [1, -1, 1]
 
 
 def test_what_an_opponent_thinks_of_the_game_does_not_matter() -> None:
@@ -53,29 +91,30 @@ def test_what_an_opponent_thinks_of_the_game_does_not_matter() -> None:
     for opinion in (0.0, 9.0):
         slab = small_game([0, -1, 0])
         slab.value[:3, 0] = [0.5, opinion, 0.75]
-        targets = estimate_advantages(slab, CreditRule(1.0, 0.0), zero_sum=True)
-        found.append(targets.advantages[[0, 2], 0].tolist())
+        found.append(learned(slab, TURNS, 1.0, 0.0).advantages.tolist())
     assert found[0] == found[1] == [0.25, 0.25]
 
 
-@pytest.mark.parametrize("zero_sum", [True, False])
-def test_the_ply_of_an_opponent_is_time_that_passes(zero_sum: bool) -> None:
+@pytest.mark.parametrize("kind", [TURNS, APART])
+def test_the_ply_of_an_opponent_is_time_that_passes(kind: Kind) -> None:
     """Whether rewards are a seat's own or its rival's loss: two plies on, a surprise counts (g l)^2."""
-    advantages = estimate_advantages(small_game([0, -1, 0]), CreditRule(0.5, 0.5), zero_sum=zero_sum)
-    assert advantages.advantages[[0, 2], 0].tolist() == [1 / 16, 1]
+    assert learned(small_game([0, -1, 0]), kind, 0.5, 0.5).advantages.tolist() == [1 / 16, 1]
 
 
 def test_an_agent_that_rests_is_not_worth_nothing() -> None:
     """Two agents act in the first step. One rests where the slab ends; the other acts there, and is worth 4."""
     slab = empty_slab(seats=2, steps=2, simultaneous=True)
     slab.acting[:] = [[True, True], [False, False], [True, False]]
+    slab.seat[:] = [0, 1]
     slab.reward[:, 0] = [[1, 2], [0, 3]]
     slab.value[2, 0] = 4
-    targets = estimate_advantages(slab, CreditRule(0.5, 1.0), zero_sum=False)
-    assert targets.settled[0].tolist() == [True, False]
-    assert targets.returns[0, 0] == 1 + 0.25 * 4
-    assert targets.open is not None
-    assert targets.open.earned.tolist() == [2 + 0.5 * 3]
+    kind = Kind(seats=2, simultaneous=True)
+    buffer = ExperienceBuffer(kind.spec, 0.5, 1.0, as_played(slab))
+    buffer.take([CollectedSlab(record_of(0, 0), 0, slab)])
+    assert names_of(buffer.view().whole.packed) == [0]
+    assert buffer.view().whole.returns.tolist() == [1 + 0.25 * 4]
+    assert buffer.carried == 1
+    assert buffer.state().tensors["carry"]["earned"].tolist() == [2 + 0.5 * 3]
 
 
 @settings(max_examples=10)
@@ -85,44 +124,35 @@ def test_vtrace_of_what_the_same_policy_played_is_gae(
     kind: Kind, seed: int, owners: str, trace: float
 ) -> None:
     slab = random_slab(seed, kind, owners)
-    played = Judged(slab.log_prob, slab.value, slab.final_value)
-
-    def both(lam: float) -> tuple[Targets, Targets]:
-        plain = estimate_advantages(slab, CreditRule(0.9, lam), zero_sum=kind.zero_sum)
-        return plain, estimate_advantages(slab, CreditRule(0.9, lam), zero_sum=kind.zero_sum, judged=played)
-
-    plain, corrected = both(trace)
-    ours = plain.settled
-    np.testing.assert_array_equal(ours, corrected.settled)
-    np.testing.assert_allclose(corrected.returns[ours], plain.returns[ours], atol=1e-5)
-    plain, corrected = both(1.0)
-    np.testing.assert_allclose(corrected.advantages[ours], plain.advantages[ours], atol=1e-5)
+    plain, corrected = (learned(slab, kind, 0.9, trace, vtrace=vtrace) for vtrace in (False, True))
+    np.testing.assert_array_equal(plain.packed, corrected.packed)
+    np.testing.assert_allclose(corrected.returns, plain.returns, atol=1e-5)
+    plain, corrected = (learned(slab, kind, 0.9, 1.0, vtrace=vtrace) for vtrace in (False, True))
+    np.testing.assert_allclose(corrected.advantages, plain.advantages, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_ratio_beyond_all_bounds_is_clipped_without_a_warning(kind: Kind) -> None:
     slab = random_slab(1, kind)
-    far = np.full_like(slab.log_prob, 500.0)
     slab.log_prob[:] = 0
-    for judgement, same in ((far, np.zeros_like(far)), (-far, np.full_like(far, -np.inf))):
-        found, expected = (
-            estimate_advantages(
-                slab,
-                CreditRule(0.9, 0.8),
-                zero_sum=kind.zero_sum,
-                judged=Judged(log_probs, slab.value, slab.final_value),
-            )
-            for log_probs in (judgement, same)
-        )
-        ours = found.settled
-        assert ours.any()
-        np.testing.assert_array_equal(found.returns[ours], expected.returns[ours])
+    played = as_played(slab)
+
+    def thinking(log_prob: float) -> Minibatch:
+        def judge(packed: Array, actions: Array) -> tuple[Array, Array]:
+            return np.full(len(actions), log_prob, np.float32), played(packed, actions)[1]
+
+        return learned(slab, kind, 0.9, 0.8, judge, vtrace=True)
+
+    for far, same in ((500.0, 0.0), (-500.0, -np.inf)):
+        found, expected = thinking(far), thinking(same)
+        assert len(found)
+        np.testing.assert_array_equal(found.returns, expected.returns)
 
 
 def test_only_a_zero_sum_chain_of_two_carries_nothing() -> None:
-    assert [carries(kind.spec) for kind in KINDS] == [False, True, True, True, True]
-    assert not carries(Kind(seats=1).spec), "whoever is alone never waits"
-    assert carries(Kind(seats=1, simultaneous=True).spec)
+    assert [waits(kind.spec) for kind in KINDS] == [False, True, True, True, True]
+    assert not waits(Kind(seats=1).spec), "whoever is alone never waits"
+    assert waits(Kind(seats=1, simultaneous=True).spec)
 
 
 @pytest.mark.parametrize(

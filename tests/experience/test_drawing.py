@@ -277,7 +277,7 @@ def test_both_seats_need_a_zero_sum_game_of_two() -> None:
 
 
 def test_a_slab_has_no_more_places_than_it_has() -> None:
-    slabs = core.ReplaySlabs(2, 2, 2, 1, False, 4, 1, 0.9, 0, False)
+    slabs = core.ReplaySlabs(2, 2, 2, 1, False, 4)
     counts, listed = np.zeros(2, np.int32), np.zeros((2, 4), np.int32)
     slabs.add(np.array([4, 5, 6], np.int32), counts, listed)
     assert (counts.tolist(), listed[1].tolist()) == ([0, 3], [0, 1, 2, 0])

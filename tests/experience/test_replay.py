@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from brute_force_for_tests import Ply, Row
-from histories_for_tests import GAMES, KINDS, Histories, Kind
+from brute_force_for_tests import Column, Ply, Return, Row, returns
+from histories_for_tests import GAMES, KINDS, LONELY, Histories, Kind
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_brute_force_for_tests import Column, Outcome, Rule
 from replays_for_tests import DISCOUNT, all_held, cut, held, replay_of, retold
 
 from keisei.errors import ConfigError
-from keisei.experience import drawing, replay_slabs
+from keisei.experience import drawing, links, replay_slabs
 from keisei.experience.collected import CollectedSlab
 from keisei.experience.contract import Buffer
 from keisei.experience.replay import ReplayBuffer
@@ -23,30 +22,24 @@ STEPS, SLABS = 4, 7
 
 
 def expected_after(
-    tables: list[list[Column]], taken: list[tuple[int, int]], capacity: int
-) -> dict[int, Outcome]:
+    tables: list[list[tuple[Column, dict[int, Return | None]]]], taken: list[tuple[int, int]], capacity: int
+) -> dict[int, Return]:
     """By name, what can be drawn when slabs (table, number) were taken, of which the ring has the last."""
     kept = taken[-capacity:]
-    known: dict[int, Outcome] = {}
+    known: dict[int, Return] = {}
     for number, columns in enumerate(tables):
         mine = [slab for table, slab in taken if table == number]
-        for column in columns:
-            for slab in [slab for table, slab in kept if table == number]:
-                names = {
-                    row.name
-                    for ply in column.plies[slab * STEPS : (slab + 1) * STEPS]
-                    for row in ply.rows.values()
-                }
-                outcomes = column.outcomes()
-                known |= {
-                    name: outcome
-                    for name in names
-                    if (outcome := outcomes.get(name)) is not None and outcome.known_by in mine
-                }
+        for column, outcomes in columns:
+            here = {row.name for t, row in column.decisions() if (number, column.slab_of(t)) in kept}
+            known |= {
+                name: outcome
+                for name, outcome in outcomes.items()
+                if name in here and outcome is not None and outcome.known_by in mine
+            }
     return known
 
 
-def check(buffer: ReplayBuffer, expected: dict[int, Outcome]) -> None:
+def check(buffer: ReplayBuffer, expected: dict[int, Return]) -> None:
     found = all_held(buffer)
     assert found.keys() == expected.keys()
     for name, outcome in expected.items():
@@ -59,31 +52,36 @@ def check(buffer: ReplayBuffer, expected: dict[int, Outcome]) -> None:
 @settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
-    kind=st.sampled_from(KINDS),
+    kind=st.sampled_from([*KINDS, LONELY]),
     owners=st.sampled_from(["alone", "seated", "mixed"]),
+    owner=st.sampled_from([0, 0, 1]),
     n_step=st.integers(1, 5),
     capacity=st.integers(4, 12),
     own_seat=st.booleans(),
 )
 def test_it_holds_what_whole_games_say(
-    seed: int, kind: Kind, owners: str, n_step: int, capacity: int, own_seat: bool
+    seed: int, kind: Kind, owners: str, owner: int, n_step: int, capacity: int, own_seat: bool
 ) -> None:
     rng = np.random.default_rng(seed)
     histories = Histories(rng, kind, owners)
-    rule = Rule(n_step, DISCOUNT, owner=0, common_chain=kind.turning and not own_seat)
-    # Three chances in four that a slab arrives; the last one always does.
+    # Three chances in four that a slab arrives; the last one always does. One in eight that games begin anew.
     arrived = [[n for n in range(SLABS) if n == SLABS - 1 or rng.random() < 0.75] for _ in range(2)]
+    resets = [[n for n in mine if rng.random() < 0.125] for mine in arrived]
+    ends = range(STEPS, (SLABS + 1) * STEPS, STEPS)
     plies = [[histories.column(SLABS * STEPS) for _ in range(GAMES)] for _ in range(2)]
-    tables = [
-        [Column(column, STEPS, mine, rule) for column in columns]
-        for columns, mine in zip(plies, arrived, strict=True)
+    one_chain = kind.turning and not own_seat
+    columns = [
+        [Column(column, ends, mine, owner, DISCOUNT, one_chain, False, anew) for column in of_table]
+        for of_table, mine, anew in zip(plies, arrived, resets, strict=True)
     ]
-    slabs = [cut(columns, kind, STEPS, table) for table, columns in enumerate(plies)]
+    tables = [[(column, returns(column, n_step)) for column in of_table] for of_table in columns]
+    slabs = [cut(of_table, kind, STEPS, table) for table, of_table in enumerate(plies)]
     order = [(table, slab) for slab in range(SLABS) for table in range(2) if slab in arrived[table]]
     chain = "own-seat" if own_seat else "auto"
-    buffer = replay_of(kind, STEPS, GAMES, capacity, n_step=n_step, chain=chain, tables=2)
+    buffer = replay_of(kind, STEPS, GAMES, capacity, n_step=n_step, chain=chain, tables=2, owner=owner)
     for done, (table, slab) in enumerate(order, start=1):
-        buffer.take([slabs[table][slab]])
+        epoch = sum(number <= slab for number in resets[table])
+        buffer.take([retold(slabs[table][slab], epoch=epoch)])
         check(buffer, expected_after(tables, order[:done], capacity))
 
 
@@ -221,7 +219,7 @@ def test_a_slab_of_another_shape_is_refused_and_changes_nothing() -> None:
 def test_both_builds_of_the_core_give_the_same_bits(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     samples = []
     for build in usable_builds():
-        for module in (replay_slabs, drawing):
+        for module in (links, replay_slabs, drawing):
             monkeypatch.setattr(module, "core", load_core(build))
         buffer = replay_of(kind, STEPS, GAMES, 5, n_step=3)
         buffer.take(played(8, kind))

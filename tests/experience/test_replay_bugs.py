@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force_for_tests import Ply, Row
+from brute_force_for_tests import NOTHING, Ply, Row
 from histories_for_tests import GAMES, KINDS, Histories, Kind, names_of
-from replay_brute_force_for_tests import NOTHING
 from replays_for_tests import DISCOUNT, Held, all_held, cut, replay_of
 
 from keisei.experience.replay import ReplayBuffer

@@ -41,7 +41,7 @@ def test_memory_that_nobody_knows_is_not_checked(monkeypatch: pytest.MonkeyPatch
 def test_its_bytes_are_those_of_its_arrays(prioritised: bool) -> None:
     buffer = replay_of(KIND, 64, 128, 5, prioritised=prioritised)
     ring, drawing = buffer._ring, buffer._drawing
-    beside = ring.rewards.nbytes + ring.discounts.nbytes + ring.next.nbytes
+    beside = ring.links.nbytes
     own = drawing._tree.nbytes if isinstance(drawing, replay.PrioritisedDrawing) else drawing._listed.nbytes
     known = beside + own + 5 * slab_layout(ring.shape).nbytes + _open_bytes(buffer)
     assert known <= buffer.nbytes < 1.01 * known
@@ -49,9 +49,8 @@ def test_its_bytes_are_those_of_its_arrays(prioritised: bool) -> None:
 
 def _open_bytes(buffer: ReplayBuffer) -> int:
     """The bytes of the arrays for decisions that wait."""
-    waiting = buffer._open
-    tables = [(t.count, t.place, t.seat, t.earned, t.factor) for t in waiting._tables.values()]
-    return waiting._closed.nbytes + sum(array.nbytes for arrays in tables for array in arrays)
+    ring = buffer._ring
+    return ring._closed.nbytes + sum(rows._rows.nbytes for rows in ring.open.values())
 
 
 def test_its_bytes_count_the_decisions_that_wait() -> None:
@@ -62,7 +61,7 @@ def test_its_bytes_count_the_decisions_that_wait() -> None:
     open_bytes = _open_bytes(waiting[1])
     assert 16 * slab_layout(waiting[1]._ring.shape).nbytes + open_bytes <= waiting[1].nbytes
     assert waiting[1].nbytes - waiting[0].nbytes > 0.95 * open_bytes
-    assert len(waiting[1]._open._tables) == 8, "they are there from the start"
+    assert len(waiting[1]._ring.open) == 8, "they are there from the start"
 
 
 def test_returns_that_outlast_the_ring_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -168,7 +168,7 @@ def test_a_failure_of_one_agent_is_told_and_the_run_goes_on(tmp_path: Path) -> N
         def on_update(self, update: Update) -> None:
             if update.counters.update == 1:
                 memory = self._attached().parts.buffer.memories[2]  # type: ignore[attr-defined]
-                memory._replay._ring.rewards[:] = np.inf
+                memory._replay._ring.links.rewards[:] = np.inf
 
     recorder = Recorder()
     result = train(tmp_path, callbacks=[Break(), recorder])

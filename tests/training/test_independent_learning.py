@@ -127,10 +127,10 @@ def disturb(parts: Any, what: str) -> None:
             slab.action[:] = (slab.action + 1) % 5
     elif what == "rewards":
         assert isinstance(memory, AgentMemory)
-        memory._replay._ring.rewards[:] += 7
+        memory._replay._ring.links.rewards[:] += 7
     else:
         assert isinstance(memory, AgentMemory)
-        memory._replay._ring.rewards[:] = np.nan
+        memory._replay._ring.links.rewards[:] = np.nan
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from keisei.experience.advantages import Judged
-from keisei.experience.slab import Slab
-from keisei.games.contract import BoolArray, ByteArray, FloatArray, IntArray
+from keisei.experience.linked_slab import LinkedSlab
+from keisei.games.contract import ByteArray, FloatArray, IntArray
 
 
 class Judge(Protocol):
@@ -20,21 +20,19 @@ class Judge(Protocol):
         ...
 
 
-def judge_slab(judge: Judge, slab: Slab, chosen: BoolArray) -> Judged:
-    """Evaluates the chosen decisions and all positions that bootstrap: at the end of the slab, and where games were
-    truncated. Elsewhere the stored numbers stay."""
-    steps = slab.shape.steps
-    end = slab.acting[steps]
-    cut = slab.finished("final_value") & (slab.final_seat >= 0)
-    parts = (slab.packed[:steps][chosen], slab.packed[steps][end], slab.final_packed[cut])
-    packed = np.concatenate(parts)
-    actions = np.zeros(len(packed), np.int32)
-    actions[: len(parts[0])] = slab.action[chosen]
+def judge_again(judge: Judge, slabs: Sequence[LinkedSlab], *, everything: bool) -> None:
+    """Values earlier decisions, or ``everything`` that estimates use, with the policy that learns now. It is asked
+    once."""
+    asked = [linked.to_judge(everything) for linked in slabs]
+    ends = np.cumsum([0, *map(len, asked)])
+    if not ends[-1]:
+        return
+    parts = [(*part, slice(*ends[i : i + 2])) for i, part in enumerate(zip(slabs, asked, strict=True))]
+    packed = np.empty((ends[-1], slabs[0].slab.shape.packed_bytes), np.uint8)
+    actions = np.empty(ends[-1], np.int32)
+    for linked, positions, rows in parts:
+        linked.packed_at(positions, packed[rows])
+        linked.actions_at(positions, actions[rows])
     log_probs, values = judge(packed, actions)
-    at_decisions, at_end, at_cuts = np.split(values, np.cumsum([len(part) for part in parts[:-1]]))
-    judged = Judged(slab.log_prob.copy(), slab.value.copy(), np.zeros_like(slab.final_value))
-    judged.log_probs[chosen] = log_probs[: len(parts[0])]
-    judged.values[:steps][chosen] = at_decisions
-    judged.values[steps, end] = at_end
-    judged.final_values[cut] = at_cuts
-    return judged
+    for linked, positions, rows in parts:
+        linked.hear(positions, values[rows], log_probs[rows] if everything else None)

@@ -1,138 +1,190 @@
-"""Decisions of a replay whose outcome is not known yet, table by table.
+"""Decisions of a rollout whose outcome is not known at the end of a slab, until a later slab of their table shows it.
 
-A decision closes when its chain has made ``n_step`` more decisions, or when its game ends. Until then it waits here,
-with the rewards and plies so far, also beyond the end of its slab: the next slab of its table continues the games.
+A seat that waits at the end of a slab has a last decision without a next one. Its game continues in the next slab of
+its table. So the decision waits for that slab, with the rewards so far. Three things may happen there:
 
-If that slab is missing, because it was dropped or the games were reset, the return ends where the last slab ended. It
-bootstraps from the position there. Where the seat does not act in that position, the decision is dropped and counted.
+- The seat acts, or the game ends: the learner learns from the decision with the others of that slab.
+- Neither: it waits on.
+- The slab is not the next one, because slabs in between were dropped or the games were reset. The seat does not act
+  where its last slab ended, so the outcome will never be known. The decision is dropped, and counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from keisei.experience.replay_slabs import CreditedBy, SlabRing, StoredSlab
-from keisei.experience.schema import SlabShape
-from keisei.games.contract import Array, IntArray
+from keisei.errors import CheckpointError
+from keisei.experience.collected import CollectedSlab
+from keisei.experience.linked_slab import LinkedSlab
+from keisei.experience.links import AGE, GAP, OPEN, RESET, ROW, LinkRule, Links, OpenRows, linker
+from keisei.experience.saved_columns import check_actions, columns_like
+from keisei.experience.slab import Slab, SlabRecord
+from keisei.games.contract import Array, GameSpec
+from keisei.runs.json_values import Json
+from keisei.runs.state import Saved, State
 
 __all__ = ["OpenDecisions"]
 
-GAP, RESET, OVERWRITTEN = "gap", "reset", "overwritten"
-"""Reasons for drops: a slab of the table is missing; its games were reset; the ring came round before it closed."""
+LONGEST_WAIT = 32
+"""Slabs after which a decision no longer waits, since the policy that made it is too old."""
+_LARGEST_COUNT = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """The slab at whose end decisions wait."""
+
+    epoch: int
+    sequence: int
 
 
 class OpenDecisions:
-    """The open decisions of all tables."""
+    """The open decisions of one owner, table by table. They survive updates and are part of the checkpoint.
 
-    def __init__(self, ring: SlabRing, tables: int) -> None:
-        self._ring = ring
-        self._tables = {number: _Table(ring) for number in range(tables)}
-        self._closed: IntArray = np.full(_most_closed(ring.shape, ring.rule), 0, np.int32)
-        self.dropped = dict.fromkeys((GAP, RESET, OVERWRITTEN), 0)
-        """The number of decisions whose outcome will never be known, by reason."""
+    Each is a row of ``ROW``, with what is learned from it later: its position, its action, the log-probability under
+    the policy that acted, and how many slabs have ended while it waited.
+    """
 
-    @staticmethod
-    def nbytes(shape: SlabShape, rule: CreditedBy, tables: int) -> int:
-        """Computes the memory that the open decisions of some tables take."""
-        chains = rule.chains(shape)
-        each = _Table.COUNT_BYTES + _Table.ENTRY_BYTES * rule.n_step
-        return tables * chains * each + 4 * _most_closed(shape, rule)
+    def __init__(self, spec: GameSpec, rule: LinkRule) -> None:
+        self._spec, self._rule = spec, rule
+        kept = ("packed", np.uint8, (spec.packed_bytes,)), ("action", np.int32), ("log_prob", np.float32)
+        self._nothing: Array = np.zeros(0, [*ROW.descr, *kept, ("slabs", np.int32)])
+        self._tables: dict[int, tuple[_Key, Array]] = {}
+        self._dropped = dict.fromkeys((GAP, RESET, AGE), 0)
 
     def __len__(self) -> int:
-        return sum(int(table.count.sum()) for table in self._tables.values())
-
-    def follow(self, index: int, stored: StoredSlab) -> IntArray:
-        """Follows the games of a table through a slab of the ring. Gives the places of decisions that it closes."""
-        ring, slab = self._ring, stored.slab
-        if stored.table not in self._tables:
-            self._tables[stored.table] = _Table(ring)
-        table = self._tables[stored.table]
-        cut = self._cut(table, stored)
-        found = ring.core.follow(
-            index, slab.acting, slab.seat, slab.owner, slab.reward, slab.terminated, slab.truncated, slab.final_seat,
-            table.count, table.place, table.seat, table.earned, table.factor,
-            ring.rewards, ring.discounts, ring.next, self._closed,
-        )  # fmt: skip
-        table.last = (index, stored)
-        closed = self._closed[:found]
-        return np.concatenate([cut, closed]) if len(cut) else closed.copy()
-
-    def overwrite(self, index: int) -> None:
-        """Drops the decisions of a slab of the ring that is about to be overwritten."""
-        stored = self._ring[index]
-        if stored is not None and stored.table in self._tables:
-            self.dropped[OVERWRITTEN] += self._tables[stored.table].drop_slab(index)
-
-    def drops(self) -> Mapping[str, int]:
-        return dict(self.dropped)
-
-    def _cut(self, table: _Table, following: StoredSlab) -> IntArray:
-        """If a slab does not continue the games of its table, ends open returns where the last slab ended."""
-        if table.last is None or following.follows(table.last[1]) or not table.count.any():
-            return np.zeros(0, np.int32)
-        closed, dropped = table.close_at_end(*table.last)
-        self.dropped[RESET if following.epoch != table.last[1].epoch else GAP] += dropped
-        return closed
-
-
-def _most_closed(shape: SlabShape, rule: CreditedBy) -> int:
-    """The most decisions that one slab closes."""
-    return shape.transitions + rule.chains(shape) * rule.n_step
-
-
-class _Table:
-    """The open decisions of one table: for each chain up to ``n_step``, oldest first."""
-
-    COUNT_BYTES, ENTRY_BYTES = 4, 24
-
-    def __init__(self, ring: SlabRing) -> None:
-        self._ring = ring
-        chains = ring.rule.chains(ring.shape)
-        entries = (chains, ring.rule.n_step)
-        # Filled, so that the memory is taken now.
-        self.count: IntArray = np.full(chains, 0, np.int32)
-        self.place: IntArray = np.full(entries, 0, np.int32)
-        self.seat: IntArray = np.full(entries, 0, np.int32)
-        self.earned: NDArray[np.float64] = np.full(entries, 0, np.float64)
-        self.factor: NDArray[np.float64] = np.full(entries, 0, np.float64)
-        self.last: tuple[int, StoredSlab] | None = None
-        """The slab that was followed last, and its number in the ring."""
-
-    def close_at_end(self, index: int, stored: StoredSlab) -> tuple[IntArray, int]:
-        """Closes all decisions at the end of a slab. Gives the places that were closed, and the number of those whose
-        seat does not act there."""
-        ring, shape, slab = self._ring, self._ring.shape, stored.slab
-        chain, entry = np.nonzero(self._is_open)
-        place, seat = self.place[chain, entry], self.seat[chain, entry]
-        game = chain // (len(self.count) // shape.games)
-        slot = game * shape.seats + seat if shape.simultaneous else game
-        there = slab.seat[shape.steps, slot]
-        fits: Array = slab.acting[shape.steps, slot] & (ring.rule.one_chain | (there == seat))
-        factor = np.where(there == seat, 1, -1) * self.factor[chain, entry]
-        closed = place[fits]
-        ring.rewards[closed] = self.earned[chain, entry][fits]
-        ring.discounts[closed] = factor[fits]
-        ring.next[closed] = ring.end_position(index, slot)[fits]
-        self.count[:] = 0
-        return closed, int((~fits).sum())
-
-    def drop_slab(self, index: int) -> int:
-        """Drops the decisions of one slab of the ring, which is the oldest of the table. Gives how many."""
-        size = self._ring.shape.transitions
-        gone = (self._is_open & (self.place // size == index)).sum(axis=1)
-        if not gone.any():
-            return 0
-        # The oldest come first, so the others move to the front.
-        order = (np.arange(self.place.shape[1]) + gone[:, None]) % self.place.shape[1]
-        for column in (self.place, self.seat, self.earned, self.factor):
-            column[:] = np.take_along_axis(column, order, axis=1)
-        self.count -= gone.astype(np.int32)
-        return int(gone.sum())
+        return sum(len(rows) for _, rows in self._tables.values())
 
     @property
-    def _is_open(self) -> NDArray[np.bool_]:
-        is_open: NDArray[np.bool_] = np.arange(self.place.shape[1]) < self.count[:, None]
-        return is_open
+    def dropped(self) -> Mapping[str, int]:
+        """The number of decisions whose outcome will never be known, by reason."""
+        return dict(self._dropped)
+
+    def link(self, item: CollectedSlab) -> LinkedSlab:
+        """Follows the games of a table through its next slab. Links that the slab does not close wait on."""
+        slab, shape = item.slab, item.slab.shape
+        earlier, most = self._before(item.record), self._rule.most_open(shape)
+        if earlier["chain"].max(initial=-1) >= most:
+            raise CheckpointError(
+                f"the decisions of table {item.record.table} that wait for their outcome are of seats that it does not "
+                f"have; the run continues from an earlier checkpoint"
+            )
+        earlier["place"] = shape.transitions + np.arange(len(earlier))
+        rows, links = OpenRows(most, earlier), Links(shape.transitions + len(earlier), plies=True)
+        maker, closed = linker(shape, self._rule), np.empty(shape.transitions + most, np.int32)
+        rows.follow(maker, 0, slab, links, closed, games=True, end=True)
+        self._keep(item.record, self._waiting(slab, rows.rows, earlier))
+        return LinkedSlab(slab, maker, links, np.flatnonzero(links.next != OPEN), earlier)
+
+    def _before(self, record: SlabRecord) -> Array:
+        """Gives the decisions that wait for exactly this slab."""
+        key, rows = self._tables.pop(record.table, (_Key(record.epoch, record.sequence - 1), self._nothing))
+        if (key.epoch, key.sequence + 1) == (record.epoch, record.sequence):
+            return rows
+        self._dropped[RESET if key.epoch != record.epoch else GAP] += len(rows)
+        return self._nothing
+
+    def _waiting(self, slab: Slab, rows: Array, earlier: Array) -> Array:
+        """Gives copies of open decisions, so that the slab may be given back."""
+        places = slab.shape.transitions
+        waiting = np.zeros(len(rows), self._nothing.dtype)
+        for name in ROW.names or ():
+            waiting[name] = rows[name]
+        new, old = rows["place"] < places, rows["place"] >= places
+        here, before = rows["place"][new], earlier[rows["place"][old] - places]
+        for name in ("packed", "action", "log_prob"):
+            column: Array = getattr(slab, name)
+            waiting[name][new] = column.reshape(-1, *column.shape[2:])[here]
+            waiting[name][old] = before[name]
+        waiting["slabs"][new], waiting["slabs"][old] = 1, before["slabs"] + 1
+        return waiting
+
+    def _keep(self, record: SlabRecord, waiting: Array) -> None:
+        young = waiting["slabs"] <= LONGEST_WAIT
+        self._dropped[AGE] += int((~young).sum())
+        if young.any():
+            self._tables[record.table] = (_Key(record.epoch, record.sequence), waiting[young])
+
+    # Checkpoints.
+
+    def state(self) -> State:
+        """Gives all rows in the order of the tables, with the key and the number of rows of each table."""
+        tables = sorted(self._tables.items())
+        keys: list[Json] = [[table, key.epoch, key.sequence, len(rows)] for table, (key, rows) in tables]
+        document: Json = {"tables": keys, "dropped": {**self._dropped}}
+        if not tables:
+            return State(document=document)
+        whole = np.concatenate([rows for _, (_, rows) in tables])
+        return State({"carry": {name: whole[name].copy() for name in self._saved_columns()}}, document)
+
+    def restore(self, state: State) -> None:
+        try:
+            tables, dropped = self._tables_of(state), _dropped_of(state)
+            self._tables, self._dropped = tables, dropped
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(
+                f"the checkpoint does not hold the decisions that were waiting for their outcome: {error!r}; take an "
+                f"earlier checkpoint"
+            ) from error
+
+    def _saved_columns(self) -> list[str]:
+        """All but the place, which each slab gives anew."""
+        return [name for name in self._nothing.dtype.names or () if name != "place"]
+
+    def _tables_of(self, state: State) -> dict[int, tuple[_Key, Array]]:
+        document = state.document
+        if not isinstance(document, dict) or not isinstance(document["tables"], list):
+            raise ValueError("the state has no list of tables")
+        if not document["tables"]:
+            return {}
+        whole = self._rows_of(state.tensors["carry"])
+        tables: dict[int, tuple[_Key, Array]] = {}
+        start = 0
+        for table, epoch, sequence, rows in document["tables"]:
+            if any(type(number) is not int or number < 0 for number in (table, epoch, sequence, rows)):
+                raise ValueError(f"{[table, epoch, sequence, rows]} are not the numbers of a table")
+            own = whole[start : start + rows]
+            if len(np.unique(own["chain"])) != len(own):
+                raise ValueError(f"table {table} has two decisions of one seat")
+            tables[table], start = (_Key(epoch, sequence), own), start + rows
+        if len(whole) != start:
+            raise ValueError(f"its tables list {start} rows, and its columns have others")
+        return tables
+
+    def _rows_of(self, tensors: Mapping[str, Saved]) -> Array:
+        columns = columns_like(
+            {name: self._nothing[name] for name in self._saved_columns()}, self._as_today(tensors)
+        )
+        rows = np.zeros(len(columns["chain"]), self._nothing.dtype)
+        for name, column in columns.items():
+            rows[name] = column
+        counts = np.array([rows[name] for name in ("chain", "seat", "plies", "slabs")])
+        if ((counts < 0) | (counts > _LARGEST_COUNT)).any():
+            raise ValueError(f"its decisions have numbers outside 0 … {_LARGEST_COUNT}")
+        if (rows["seat"] >= self._spec.seats).any():
+            raise ValueError("its decisions are of seats that the game does not have")
+        check_actions(rows["action"], self._spec.num_actions)
+        return rows
+
+    def _as_today(self, tensors: Mapping[str, Saved]) -> Mapping[str, Saved]:
+        """Earlier versions called a chain a place, since each seat had its own, and rounded the rewards."""
+        if "place" not in tensors:
+            return tensors
+        older = {name: np.array(column) for name, column in tensors.items()}
+        place = older.pop("place")
+        return older | {
+            "chain": place,
+            "seat": place % self._spec.seats,
+            "earned": older["earned"].astype(np.float64),
+            "factor": self._rule.discount ** older["plies"].astype(np.float64),
+        }
+
+
+def _dropped_of(state: State) -> dict[str, int]:
+    document = state.document
+    assert isinstance(document, dict)
+    dropped = document["dropped"]
+    return {reason: int(dropped[reason]) for reason in (GAP, RESET, AGE)}

@@ -2,7 +2,7 @@
 
 It is a ring of slabs. Workers write them, and the replay keeps them under leases, so nothing is copied when it takes
 experience. When it is full, it gives back as many slabs as it takes. A decision can be drawn as soon as its outcome is
-known (``experience.open_decisions``).
+known (``experience.links``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from keisei.errors import CheckpointError, ConfigError, SharedMemoryError
 from keisei.experience.collected import CollectedSlab, Lease, Leases
 from keisei.experience.contract import Lend
 from keisei.experience.drawing import Drawing, EqualDrawing, PrioritisedDrawing
-from keisei.experience.open_decisions import OVERWRITTEN, OpenDecisions
+from keisei.experience.links import OVERWRITTEN, LinkRule, is_one_chain
 from keisei.experience.replay_config import ReplaySettings
-from keisei.experience.replay_slabs import SIDE_BYTES, CreditedBy, SlabRing, StoredSlab
+from keisei.experience.replay_slabs import SIDE_BYTES, SlabRing, StoredSlab
 from keisei.experience.replayed import ReplaySample
 from keisei.experience.saved_columns import check_actions
 from keisei.experience.schema import SlabShape
@@ -56,13 +56,12 @@ class ReplayBuffer:
         """``shape`` is that of the manager's slabs. ``batch_size`` is the size of the learner's samples; ``steps``
         uses it. All memory is taken or checked here; ``SharedMemoryError`` says what would fit."""
         self._num_actions = spec.num_actions
-        rule = CreditedBy(settings.n_step, discount, owner, _is_one_chain(spec, settings))
-        beside = OpenDecisions.nbytes(shape, rule, tables)
+        rule = LinkRule(settings.n_step, discount, owner, _both_seats(spec, settings))
+        beside = SlabRing.bytes_beside(shape, rule, tables)
         slabs = _slabs_that_fit(shape, settings, tables, beside)
         self._settings = settings
         self._beside = beside
-        self._ring = SlabRing(shape, slabs, rule)
-        self._open = OpenDecisions(self._ring, tables)
+        self._ring = SlabRing(shape, slabs, rule, tables)
         self._drawing: Drawing = (
             PrioritisedDrawing(self._ring, settings) if settings.prioritised else EqualDrawing(self._ring)
         )
@@ -93,13 +92,13 @@ class ReplayBuffer:
     @property
     def waiting(self) -> int:
         """The number of decisions whose outcome is not known yet."""
-        return len(self._open)
+        return sum(map(len, self._ring.open.values()))
 
     @property
     def dropped(self) -> Mapping[str, int]:
         """The number of decisions whose outcome will never be known, by reason: ``gap``, ``reset`` or
         ``overwritten``."""
-        return self._open.drops()
+        return dict(self._ring.dropped)
 
     @property
     def late_priorities(self) -> int:
@@ -173,9 +172,8 @@ class ReplayBuffer:
                 f"the replay keeps slabs of {self._ring.shape}, and is given one of {stored.slab.shape}; make it for "
                 f"the slabs of the manager"
             )
-        self._open.overwrite(self._ring.at)
         self._drawing.remove_slab(self._ring.at)
-        closed = self._open.follow(self._ring.put(stored), stored)
+        closed = self._ring.put(stored)
         self._drawing.add(closed)
         return len(closed)
 
@@ -221,7 +219,7 @@ class ReplayBuffer:
             else:
                 self._refill(document, state, lend)
             self._late = late
-            self._open.dropped.update(dropped)  # what is followed again was counted before
+            self._ring.dropped.update(dropped)  # what is followed again was counted before
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise CheckpointError(
                 f"the checkpoint does not hold a replay as this version saves it: {error!r}; take an earlier checkpoint"
@@ -275,8 +273,8 @@ def _table_of(document: Json) -> dict[str, Any]:
     return document
 
 
-def _is_one_chain(spec: GameSpec, settings: ReplaySettings) -> bool:
-    possible = spec.zero_sum and spec.seats == 2 and not spec.simultaneous
+def _both_seats(spec: GameSpec, settings: ReplaySettings) -> bool:
+    possible = is_one_chain(spec)
     if settings.chain == "both-seats" and not possible:
         raise ConfigError(
             f"chain = both-seats is for zero-sum games of two seats that take turns, and {spec.name} is none; take "

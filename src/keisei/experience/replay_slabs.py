@@ -15,34 +15,18 @@ from numpy.typing import NDArray
 
 from keisei.errors import CheckpointError, ConfigError
 from keisei.experience.collected import Lease
+from keisei.experience.links import GAP, OVERWRITTEN, RESET, ROW, LinkRule, Links, OpenRows, linker
 from keisei.experience.replayed import ReplaySample
 from keisei.experience.schema import SlabShape
 from keisei.experience.slab import Slab
-from keisei.games.contract import Array, FloatArray, IntArray
+from keisei.games.contract import FloatArray, IntArray
 from keisei.native import core
 
-__all__ = ["SIDE_BYTES", "CreditedBy", "SlabRing", "StoredSlab"]
+__all__ = ["SIDE_BYTES", "SlabRing", "StoredSlab"]
 
 SIDE_BYTES = 12
 """Bytes beside the slab for each decision: its rewards, its discount and its next position."""
 _MOST_POSITIONS = 1 << 31
-
-
-@dataclass(frozen=True, slots=True)
-class CreditedBy:
-    """How decisions are credited."""
-
-    n_step: int
-    discount: float
-    """Per ply."""
-    owner: int
-    """Whose decisions count."""
-    one_chain: bool
-    """Whether the decisions of both seats make one chain."""
-
-    def chains(self, shape: SlabShape) -> int:
-        """The number of chains of a table."""
-        return shape.games * (1 if self.one_chain else shape.seats)
 
 
 @dataclass(frozen=True)
@@ -89,7 +73,7 @@ class StoredSlab:
 class SlabRing:
     """A fixed number of slabs. The newest takes the place of the oldest."""
 
-    def __init__(self, shape: SlabShape, slabs: int, rule: CreditedBy) -> None:
+    def __init__(self, shape: SlabShape, slabs: int, rule: LinkRule, tables: int) -> None:
         positions = slabs * (2 * shape.steps + 1) * shape.slots
         if positions >= _MOST_POSITIONS:
             raise ConfigError(
@@ -98,19 +82,28 @@ class SlabRing:
             )
         self.shape, self.rule = shape, rule
         self.core = core.ReplaySlabs(
-            slabs, shape.steps, shape.games, shape.seats, shape.simultaneous, shape.packed_bytes,
-            rule.n_step, rule.discount, rule.owner, rule.one_chain,
-        )  # fmt: skip
-        # Filled, so that the memory is taken now.
-        self.rewards: FloatArray = np.full(slabs * shape.transitions, 0, np.float32)
-        self.discounts: FloatArray = np.full(slabs * shape.transitions, 0, np.float32)
-        self.next: IntArray = np.full(slabs * shape.transitions, -1, np.int32)
+            slabs, shape.steps, shape.games, shape.seats, shape.simultaneous, shape.packed_bytes
+        )
+        self.links = Links(slabs * shape.transitions)
         self.generations: IntArray = np.zeros(slabs, np.int32)
         """How often each slab of the ring was filled. A place and its generation name one decision."""
         self.at = 0
         """The slab that is filled next."""
         self._addresses: NDArray[np.uint64] = np.zeros((3, slabs), np.uint64)
         self._slabs: list[StoredSlab | None] = [None] * slabs
+        self._maker = linker(shape, rule, slabs)
+        self.open = {table: OpenRows(rule.most_open(shape)) for table in range(tables)}
+        """The open decisions of each table. They are there from the start, so that their memory is."""
+        self._last: dict[int, tuple[int, StoredSlab]] = {}
+        """The slab of each table that was followed last, and its number in the ring."""
+        self._closed: IntArray = np.full(_most_closed(shape, rule), 0, np.int32)
+        self.dropped = dict.fromkeys((GAP, RESET, OVERWRITTEN), 0)
+        """The number of decisions whose outcome will never be known, by reason."""
+
+    @staticmethod
+    def bytes_beside(shape: SlabShape, rule: LinkRule, tables: int) -> int:
+        """Computes the bytes that do not depend on the number of slabs: those of open decisions."""
+        return tables * rule.most_open(shape) * ROW.itemsize + 4 * _most_closed(shape, rule)
 
     def __len__(self) -> int:
         return len(self._slabs)
@@ -123,27 +116,47 @@ class SlabRing:
         order = [*self._slabs[self.at :], *self._slabs[: self.at]]
         return [stored for stored in order if stored is not None]
 
-    def put(self, stored: StoredSlab) -> int:
-        """Puts a slab in the place of the oldest. Gives its number in the ring."""
+    def put(self, stored: StoredSlab) -> IntArray:
+        """Puts a slab in the place of the oldest, and follows the games of its table through it. Gives the places of
+        decisions whose outcome is known now."""
         index, slab = self.at, stored.slab
+        self._overwrite(index)
         self._slabs[index] = stored
         self._addresses[:, index] = [
             column.ctypes.data for column in (slab.packed, slab.final_packed, slab.action)
         ]
         self.generations[index] += 1
         self.at = (index + 1) % len(self)
-        return index
+        rows = self.open.setdefault(stored.table, OpenRows(self.rule.most_open(self.shape)))
+        stopped = self._break_off(rows, stored)
+        closed = rows.follow(self._maker, index, slab, self.links, self._closed, games=True, end=False)
+        self._last[stored.table] = (index, stored)
+        return np.concatenate([stopped, closed])
+
+    def _break_off(self, rows: OpenRows, following: StoredSlab) -> IntArray:
+        """If a slab does not continue the games of its table, ends open returns where the last slab ended. Gives the
+        places of those whose seat acts there, and drops the others."""
+        index, last = self._last.get(following.table, (0, following))
+        if not len(rows) or following.follows(last):
+            return np.zeros(0, np.int32)
+        stopped = rows.follow(
+            self._maker, index, last.slab, self.links, self._closed, games=False, end=True
+        ).copy()
+        self.dropped[RESET if following.epoch != last.epoch else GAP] += rows.keep(rows.rows["place"] < 0)
+        return stopped
+
+    def _overwrite(self, index: int) -> None:
+        """Drops the open decisions of a slab that is about to be overwritten."""
+        stored = self._slabs[index]
+        if stored is not None and len(rows := self.open[stored.table]):
+            elsewhere = rows.rows["place"] // self.shape.transitions != index
+            self.dropped[OVERWRITTEN] += rows.keep(elsewhere)
 
     def begin_at(self, index: int) -> None:
         """Says which slab is filled next. Raises ``ValueError`` if there is none of this number."""
         if type(index) is not int or not 0 <= index < len(self):
             raise ValueError(f"{index!r:.40} is none of {len(self)} slabs")
         self.at = index
-
-    def end_position(self, index: int, slot: Array) -> Array:
-        """Gives the numbers of the positions at the end of a slab."""
-        steps, slots = self.shape.steps, self.shape.slots
-        return index * (2 * steps + 1) * slots + steps * slots + slot
 
     def sample(self, places: IntArray, weights: FloatArray) -> ReplaySample:
         """Copies the decisions at some places."""
@@ -159,7 +172,12 @@ class SlabRing:
             generations=np.empty(size, np.int32),
         )
         self.core.gather(
-            self._addresses, self.rewards, self.discounts, self.next, self.generations, places, sample.packed,
+            self._addresses, *self.links.arrays[:3], self.generations, places, sample.packed,
             sample.next_packed, sample.actions, sample.rewards, sample.discounts, sample.generations,
         )  # fmt: skip
         return sample
+
+
+def _most_closed(shape: SlabShape, rule: LinkRule) -> int:
+    """The most decisions that one slab closes."""
+    return shape.transitions + rule.most_open(shape)

@@ -1,8 +1,8 @@
 """The buffer of an update: the experience since the last one, with advantages, in shuffled minibatches.
 
 Experience of the newest weights is used as it is. For experience of older weights, a ``Judge`` evaluates it with
-the newest weights, and V-trace corrects the advantages. The judge also evaluates decisions that were carried from
-earlier slabs.
+the newest weights, and V-trace corrects the advantages. The judge also evaluates decisions of earlier slabs that had
+to wait for their outcome.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keisei.errors import ConfigError
-from keisei.experience.advantages import CreditRule, carries, estimate_advantages, owned_by
-from keisei.experience.carry import Carry, Closed
+from keisei.experience.advantages import CreditRule, estimate
 from keisei.experience.collected import CollectedSlab, Leases
 from keisei.experience.contract import Lend
-from keisei.experience.judging import Judge, judge_slab
+from keisei.experience.judging import Judge, judge_again
+from keisei.experience.linked_slab import LinkedSlab
+from keisei.experience.links import LinkRule, is_one_chain
+from keisei.experience.open_decisions import OpenDecisions
 from keisei.games.contract import Array, ByteArray, FloatArray, GameSpec, IntArray
 from keisei.games.randomness import keyed_word
 from keisei.runs.metric_names import CARRIED, DROPPED_CARRIES
@@ -65,7 +67,7 @@ class RolloutView:
         return len(self.whole)
 
     def merged(self) -> Minibatch:
-        """Gives all transitions: slab by slab, then decisions of earlier slabs that are closed now."""
+        """Gives all transitions, slab by slab; after those of a slab, earlier decisions whose outcome it shows."""
         if not len(self):
             raise ConfigError("the buffer is empty: collect something before you learn")
         return self.whole
@@ -95,8 +97,8 @@ class ExperienceBuffer:
     others are part of the environment.
 
     The ``judge`` is called when slabs are taken, between two updates, with the weights that the next update starts
-    with. With ``vtrace`` it evaluates everything, and advantages are corrected. Without, it evaluates only carried
-    decisions; a zero-sum game of two has none, and needs no judge.
+    with. With ``vtrace`` it evaluates everything, and advantages are corrected. Without, it evaluates only decisions
+    that waited for their outcome; a zero-sum game of two has none, and needs no judge.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class ExperienceBuffer:
         trace_clip: float = 1.0,
         owner: int = 0,
     ) -> None:
-        if judge is None and (vtrace or carries(spec)):
+        if judge is None and (vtrace or waits(spec)):
             why = (
                 "V-trace compares"
                 if vtrace
@@ -122,9 +124,8 @@ class ExperienceBuffer:
         self._spec = spec
         self._judge = judge
         self._vtrace = vtrace
-        self._owner = owner
-        self._carry = Carry()
-        self._view = RolloutView(_nothing(spec))
+        self._open = OpenDecisions(spec, LinkRule(1, discount, owner, is_one_chain(spec)))
+        self._view = RolloutView(_empty(spec, 0))
 
     def __len__(self) -> int:
         return len(self._view)
@@ -136,12 +137,12 @@ class ExperienceBuffer:
     @property
     def carried(self) -> int:
         """The number of decisions that wait for the next slab of their table."""
-        return len(self._carry)
+        return len(self._open)
 
     @property
     def dropped_carries(self) -> Mapping[str, int]:
         """The number of decisions whose outcome will never be known, by reason: ``gap``, ``reset`` or ``age``."""
-        return self._carry.dropped
+        return self._open.dropped
 
     @property
     def most_leases(self) -> int:
@@ -151,15 +152,10 @@ class ExperienceBuffer:
     def take(self, collected: Sequence[CollectedSlab]) -> Leases:
         """Takes the experience of an update, in the order (table, sequence), and replaces that of the last update.
         All is copied, so no slab is kept. Waiting decisions are not in the view before their outcome is known."""
-        parts: list[Minibatch] = []
-        closed: list[Closed] = []
-        for item in collected:
-            part, known = self._part(item)
-            parts.append(part)
-            closed += [known] if known is not None and len(known) else []
-        if closed:
-            parts.append(self._closed_part(Closed.joined(closed)))
-        self._view = RolloutView(merged(parts) if parts else _nothing(self._spec))
+        linked = [self._open.link(item) for item in collected]
+        if self._judge is not None:
+            judge_again(self._judge, linked, everything=self._vtrace)
+        self._view = RolloutView(self._learned(linked))
         return Leases()
 
     def view(self) -> RolloutView:
@@ -171,41 +167,29 @@ class ExperienceBuffer:
 
     def state(self) -> State:
         """Gives the waiting decisions. Taken experience is not included, since it is learned before a checkpoint."""
-        return self._carry.state()
+        return self._open.state()
 
     def restore(self, state: State, lend: Lend | None = None) -> None:
         """Restores a state. It needs no slabs."""
-        self._carry.restore(state, self._spec.packed_bytes, self.num_actions)
+        self._open.restore(state)
 
-    def _part(self, item: CollectedSlab) -> tuple[Minibatch, Closed | None]:
-        """Gives the settled decisions of a slab, and decisions of earlier slabs that it closes."""
-        slab, steps = item.slab, item.slab.shape.steps
-        judged = None
-        if self._vtrace and self._judge is not None:
-            judged = judge_slab(self._judge, slab, owned_by(slab, self._owner))
-        targets = estimate_advantages(
-            slab, self._rule, zero_sum=self._spec.zero_sum, owner=self._owner, judged=judged
-        )
-        values = slab.value if judged is None else judged.values
-        chosen = targets.settled
-        part = Minibatch(
-            packed=slab.packed[:steps][chosen],
-            actions=slab.action[chosen],
-            log_probs=slab.log_prob[chosen],
-            values=values[:steps][chosen],
-            advantages=targets.advantages[chosen],
-            returns=targets.returns[chosen],
-        )
-        if targets.open is None or targets.outlook is None:
-            return part, None
-        return part, self._carry.advance(item.record, slab, targets.open, targets.outlook, self._rule)
+    def _learned(self, slabs: Sequence[LinkedSlab]) -> Minibatch:
+        """Gives all decisions of some slabs, with what is to be learned from them."""
+        whole = _empty(self._spec, sum(map(len, slabs)))
+        start = 0
+        for linked in slabs:
+            rows, positions = slice(start, start := start + len(linked)), linked.positions
+            linked.packed_at(positions, whole.packed[rows])
+            linked.actions_at(positions, whole.actions[rows])
+            linked.behaviour(whole.log_probs[rows])
+            whole.values[rows] = linked.values[positions]
+            estimate(linked, self._rule, whole.log_probs[rows], whole.advantages[rows], whole.returns[rows])
+        return whole
 
-    def _closed_part(self, closed: Closed) -> Minibatch:
-        """Gives decisions of earlier slabs, evaluated with the current policy."""
-        assert self._judge is not None
-        log_probs, values = self._judge(closed.packed, closed.action)
-        advantages, returns = closed.estimates(log_probs, values, self._rule, vtrace=self._vtrace)
-        return Minibatch(closed.packed, closed.action, closed.log_prob, values, advantages, returns)
+
+def waits(spec: GameSpec) -> bool:
+    """Whether a seat of this game may wait where a slab ends, so that decisions wait for their outcome."""
+    return spec.simultaneous or (spec.seats > 1 and not is_one_chain(spec))
 
 
 def keeping_chances(advantages: FloatArray, kept: int) -> NDArray[np.float64]:
@@ -252,7 +236,7 @@ def merged(parts: Sequence[Minibatch]) -> Minibatch:
     return Minibatch(*columns)
 
 
-def _nothing(spec: GameSpec) -> Minibatch:
-    numbers = np.zeros(0, np.float32)
-    packed = np.zeros((0, spec.packed_bytes), np.uint8)
-    return Minibatch(packed, np.zeros(0, np.int32), numbers, numbers, numbers, numbers)
+def _empty(spec: GameSpec, rows: int) -> Minibatch:
+    """Makes room for so many transitions."""
+    packed, actions = np.empty((rows, spec.packed_bytes), np.uint8), np.empty(rows, np.int32)
+    return Minibatch(packed, actions, *np.empty((4, rows), np.float32))

@@ -254,11 +254,12 @@ def score(
 ) -> None:
     """``weight[a] · features[row] + bias[a]`` for each action a of ``actions`` [rows, k]; 0 where it is negative."""
 
-class ReplaySlabs:
-    """The slabs of a replay: their sizes, and how their decisions are credited.
+class Linker:
+    """Makes links: what came of each decision of a slab. All slabs have one size.
 
     A *place* is a decision: slab * steps * slots + step * slots + slot. A *position* is what a seat saw. A slab has
-    (2 * steps + 1) * slots of them: at its decisions, at its end, and the last ones of truncated games.
+    (2 * steps + 1) * slots of them: at its decisions, at its end, and the last ones of truncated games. Decisions whose
+    slab is gone have the places, and the positions, that follow all others.
     """
 
     def __init__(
@@ -268,7 +269,6 @@ class ReplaySlabs:
         games: int,
         seats: int,
         simultaneous: bool,
-        packed_bytes: int,
         n_step: int,
         discount: float,
         owner: int,
@@ -278,6 +278,8 @@ class ReplaySlabs:
     def follow(
         self,
         slab: int,
+        games: bool,
+        end: bool,
         acting: NDArray[np.bool_],
         seat: NDArray[np.int8],
         owner: NDArray[np.int16],
@@ -285,19 +287,42 @@ class ReplaySlabs:
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
         final_seat: NDArray[np.int8],
-        open_count: NDArray[np.int32],
-        open_place: NDArray[np.int32],
-        open_seat: NDArray[np.int32],
-        open_earned: NDArray[np.float64],
-        open_factor: NDArray[np.float64],
+        rows: NDArray[np.uint8],
+        count: int,
         rewards: NDArray[np.float32],
         discounts: NDArray[np.float32],
         next_positions: NDArray[np.int32],
+        plies: NDArray[np.int32],
         closed: NDArray[np.int32],
-    ) -> int:
-        """Follows the games of a table through one slab. Closes the decisions whose outcome it tells, writes their
-        ``rewards``, ``discounts`` and ``next_positions`` (-1: none) by place, and lists them in ``closed``; gives how
-        many. The others stay open: ``open_count`` [chains] of them, oldest first, in arrays of [chains, n_step]."""
+    ) -> tuple[int, int]:
+        """Follows the ``games`` of a table through one slab. At its ``end``, returns may go on where their chain acts.
+        Closes the links whose outcome is known: writes their
+        ``rewards``, ``discounts``, ``next_positions`` (-1: none) and, unless it is empty, ``plies`` by place, and lists
+        them in ``closed``. The others stay open, in the first ``count`` of ``rows``. Gives how many are closed, and how
+        many are open."""
+    def estimate(
+        self,
+        rewards: NDArray[np.float32],
+        discounts: NDArray[np.float32],
+        next_positions: NDArray[np.int32],
+        plies: NDArray[np.int32],
+        values: NDArray[np.float32],
+        rho: NDArray[np.float32],
+        c: NDArray[np.float32],
+        trace: float,
+        places: NDArray[np.int32],
+        advantages: NDArray[np.float32],
+        returns: NDArray[np.float32],
+    ) -> None:
+        """Estimates ``advantages`` and ``returns`` of the decisions at ``places``, which are in order. ``values`` are by
+        position. V-trace's clipped ratios ``rho`` and ``c``, one for each decision, are empty for GAE."""
+
+class ReplaySlabs:
+    """The slabs of a replay, whose places and positions are numbered as in ``Linker``."""
+
+    def __init__(
+        self, slabs: int, steps: int, games: int, seats: int, simultaneous: bool, packed_bytes: int
+    ) -> None: ...
     def gather(
         self,
         addresses: NDArray[np.uint64],

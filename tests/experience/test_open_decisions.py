@@ -11,7 +11,7 @@ from brute_force_for_tests import Ply, Row
 from histories_for_tests import GAMES, Histories, JudgeOf, Kind, Opinion, names_of, record_of, slabs_of
 
 from keisei.errors import CheckpointError
-from keisei.experience import carry as carry_module
+from keisei.experience import open_decisions
 from keisei.experience.collected import CollectedSlab
 from keisei.experience.rollout import ExperienceBuffer
 from keisei.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -97,7 +97,7 @@ def test_a_decision_may_wait_for_many_slabs(monkeypatch: pytest.MonkeyPatch) -> 
     buffer.take(slabs[-1:])
     (row,) = np.flatnonzero(np.array(names(buffer)) == 0)
     assert buffer.view().whole.returns[row] == pytest.approx(sum(0.9**ply for ply in range(plies)))
-    monkeypatch.setattr(carry_module, "LONGEST_WAIT", 3)
+    monkeypatch.setattr(open_decisions, "LONGEST_WAIT", 3)
     buffer = new_buffer(kind)
     for number, slab in enumerate(slabs):
         assert buffer.dropped_carries["age"] == (number > 3)
@@ -151,6 +151,7 @@ def broken_states() -> list[State]:
     short = {name: tensor[:-1] for name, tensor in state.tensors["carry"].items()}
     columns = state.tensors["carry"]
     missing = {name: tensor for name, tensor in state.tensors["carry"].items() if name != "plies"}
+    twice = {name: np.concatenate([column[:1]] * len(column)) for name, column in columns.items()}
     return [
         State(),
         State(document={"dropped": {}}),
@@ -160,13 +161,17 @@ def broken_states() -> list[State]:
         State(state.tensors, {"tables": [[0, 0]], "dropped": {}}),
         State(state.tensors, {"tables": [[0, 0, 0, len(short["plies"]) + 1]], "dropped": {}}),
         State({"carry": {**columns, "action": columns["action"] + 10_000}}, state.document),
-        State({"carry": {**columns, "place": -1 - columns["place"]}}, state.document),
-        State({"carry": {**columns, "earned": columns["earned"].astype(np.float64)}}, state.document),
+        State({"carry": {**columns, "chain": -1 - columns["chain"]}}, state.document),
+        State({"carry": {**columns, "seat": columns["seat"] + 3}}, state.document),
+        State({"carry": {**columns, "plies": -columns["plies"]}}, state.document),
+        State({"carry": {**columns, "plies": columns["plies"] + (1 << 30)}}, state.document),
+        State({"carry": twice}, state.document),
+        State({"carry": {**columns, "earned": columns["earned"].astype(np.float32)}}, state.document),
         State({"carry": {**columns, "packed": columns["packed"][:, :-1]}}, state.document),
     ]
 
 
-@pytest.mark.parametrize("number", range(11))
+@pytest.mark.parametrize("number", range(15))
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(number: int) -> None:
     buffer = new_buffer()
     buffer.take(played(1)[:1])
@@ -174,3 +179,31 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(number: int) -
     with pytest.raises(CheckpointError, match="waiting for their outcome"):
         buffer.restore(broken_states()[number])
     assert buffer.carried == before
+
+
+def test_decisions_of_seats_that_the_table_does_not_have_are_refused() -> None:
+    """A checkpoint does not say how many games its tables have. The next slab does."""
+    buffer = new_buffer()
+    buffer.take(played(1)[:1])
+    state = buffer.state()
+    columns = state.tensors["carry"]
+    buffer.restore(State({"carry": {**columns, "chain": columns["chain"] + 3 * GAMES}}, state.document))
+    with pytest.raises(CheckpointError, match="are of seats that it does not have"):
+        buffer.take(played(1)[1:2])
+
+
+def test_decisions_that_an_earlier_version_saved_are_closed_too() -> None:
+    """It rounded their rewards, and called a chain a place."""
+    going_on, resumed = new_buffer(), new_buffer()
+    slabs = played(1)
+    going_on.take(slabs[:1])
+    state = going_on.state()
+    columns = dict(state.tensors["carry"])
+    older = {name: columns[name] for name in ("packed", "action", "log_prob", "plies", "slabs")}
+    older |= {"place": columns["chain"], "earned": columns["earned"].astype(np.float32)}
+    resumed.restore(State({"carry": older}, state.document))
+    assert resumed.carried == going_on.carried > 0
+    for buffer in (going_on, resumed):
+        buffer.take(slabs[1:2])
+    assert names(resumed) == names(going_on)
+    np.testing.assert_allclose(resumed.view().whole.returns, going_on.view().whole.returns, rtol=1e-6)
