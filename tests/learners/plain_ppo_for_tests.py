@@ -73,6 +73,9 @@ class PlainView:
     asked: list[tuple[int, int, int]] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
 
+    def __len__(self) -> int:
+        return len(self.rows)
+
     def merged(self) -> Minibatch:
         return self.rows
 
