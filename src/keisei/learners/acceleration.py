@@ -47,7 +47,7 @@ def compiled(network: ActorCritic, wanted: bool, observation: tuple[int, ...]) -
 
 
 def half_precision(wanted: bool, device: torch.device) -> AbstractContextManager[object]:
-    """Gives a context that computes products in bfloat16. It has the range of float32, so losses need no scaling."""
+    """Makes a context that computes products in bfloat16. It has the range of float32, so losses need no scaling."""
     if not wanted:
         return nullcontext()
     if device.type != "cuda" or not torch.cuda.is_bf16_supported():

@@ -60,6 +60,6 @@ class Alone:
 
 
 def failure_of(agent: int, error: Exception) -> str:
-    """Gives the reason in one line, and keeps the traceback in the log."""
+    """Describes the failure in one line, and logs its traceback."""
     logger.info("agent %d could not learn and tries again with its next training", agent, exc_info=error)
     return in_one_line(error)

@@ -48,11 +48,11 @@ class Learner(Protocol[View_contra]):
         ...
 
     def behaviour(self, progress: float) -> Behaviour:
-        """Gives the behaviour that workers play with from now on."""
+        """Gets the behaviour that workers play with from now on."""
         ...
 
     def state(self) -> State:
-        """Gives the state for a checkpoint."""
+        """Gets the state for a checkpoint."""
         ...
 
     def restore(self, state: State) -> None:

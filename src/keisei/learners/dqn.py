@@ -106,7 +106,7 @@ class DQN:
         return view.sample(self.config.minibatch_size, self.seed, self.steps, progress)
 
     def behaviour(self, progress: float) -> Behaviour:
-        """Gives the current network, to be played at its best but for a share of random decisions."""
+        """Gets the current network, whose best action is played but for a share of random decisions."""
         return Behaviour(self.network, 0.0, self.config.epsilon_at(progress), self.config.epsilon_spread)
 
     def step(self, sample: ReplaySample) -> GradientStep:
@@ -155,7 +155,7 @@ class DQN:
         return rewards + discounts * best
 
     def state(self) -> State:
-        """Gives copies, so learning may continue while they are written."""
+        """Copies the state, so learning may continue while the copies are written."""
         optimizer = flatten_optimizer(self.optimizer)
         return State(
             tensors={
@@ -175,7 +175,7 @@ class DQN:
         self.steps = document["steps"]
 
     def _unpacked(self, packed: ByteArray) -> tuple[Tensor, Tensor]:
-        """Gives observations [n, …] and the legal actions [n, k] of positions."""
+        """Unpacks the observations [n, …] and the legal actions [n, k] of positions."""
         observations, legal = self._game.unpack(packed)
         return as_tensor(observations).to(self._device), as_tensor(self._listed(legal)).to(self._device)
 

@@ -102,7 +102,7 @@ class Imitation:
         return found
 
     def _forward(self, part: Demonstrations) -> tuple[Tensor, Tensor, Tensor]:
-        """Gives the logits of the legal actions [n, k], the place of the recorded one [n], and values [n]."""
+        """Computes the logits of the legal actions [n, k], the place of the recorded one [n], and values [n]."""
         device = next(self.network.parameters()).device
         observations, legal = self._game.unpack(part.packed)
         listed = as_tensor(legal_actions(legal)).to(device)

@@ -101,7 +101,8 @@ class IndependentLearners:
         return Report(dict(sorted(numbers.items())), dict(sorted(failures.items())))
 
     def behaviour(self, progress: float) -> Behaviour:
-        """Gives the weights of all agents, and how freely each of them plays: fixed ones as at the end of a run."""
+        """Gets the weights of all agents, and how freely each of them plays. A fixed agent plays as at the end of a
+        run."""
         at = [1.0 if agent in self._fixed else progress for agent in range(len(self.agents))]
         settings = [agent.behaviour(own).settings for agent, own in zip(self.agents, at, strict=True)]
         return Behaviour(self.network, agents=tuple(own for each in settings for own in each))
@@ -111,7 +112,7 @@ class IndependentLearners:
         self._runner.close()
 
     def state(self) -> State:
-        """Gives the states of all agents, each under its number."""
+        """Gets the states of all agents, each under its number."""
         with self.whole:
             states = [agent.state() for agent in self.agents]
         tensors: dict[str, dict[str, Tensor]] = {}
@@ -144,7 +145,7 @@ class IndependentLearners:
         return StackedPPO(stack, [own for own in learners if isinstance(own, PPO)], network, game)
 
     def _played(self, stack: Stack) -> ActorCritic:
-        """Gives the network that plays a stack. It reads the weights where its agents learn them."""
+        """Makes the network that plays a stack. It reads the weights where its agents learn them."""
         if len(stack) == 1:
             return self.agents[stack[0]].network
         for learning in self._stacks:
@@ -156,5 +157,5 @@ class IndependentLearners:
 
 
 def of_agent(tensors: Mapping[str, Mapping[str, Tensor]], number: int) -> dict[str, dict[str, Tensor]]:
-    """Gives the tensors of one agent out of those of all."""
+    """Picks the tensors of one agent out of those of all."""
     return {group: weights_of(named, number) for group, named in tensors.items()}

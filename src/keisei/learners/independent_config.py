@@ -144,7 +144,7 @@ class IndependentConfig(Settings):
         return _changed(self.ppo, self._own(agent).ppo, f"learner.agents.{agent}.ppo")
 
     def model_of(self, agent: int, model: ModelConfig, spec: GameSpec) -> ModelConfig:
-        """Gives the network of an agent. ``model`` is that of all. Raises ``ConfigError`` if it does not fit."""
+        """Gets the network of an agent. ``model`` is that of all. Raises ``ConfigError`` if it does not fit."""
         algorithm, own, where = (
             self.algorithm_of(agent),
             self._own(agent).model,
@@ -187,7 +187,7 @@ class IndependentConfig(Settings):
 
 
 def outputs_of(algorithm: Algorithm, model: ModelConfig) -> str:
-    """Gives what the outputs of a network mean for an algorithm. Raises ``ValueError`` if it cannot learn them."""
+    """Finds what the outputs of a network mean for an algorithm. Raises ``ValueError`` if it cannot learn them."""
     if algorithm == "ppo":
         if model.outputs not in ("auto", "policy") or model.quantiles > 1:
             raise ValueError(

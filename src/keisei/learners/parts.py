@@ -30,7 +30,7 @@ _PROBE = 4
 
 
 def fitting_parts(model: ModelConfig, spec: GameSpec, minibatch: int) -> int:
-    """Gives the largest number of parts that have enough rows and operations; 1 for a small network."""
+    """Computes the largest number of parts that have enough rows and operations; 1 for a small network."""
     operations = operations_per_row(model, spec) * minibatch
     return max(1, min(minibatch // ROWS_PER_PART, int(operations // OPERATIONS_PER_PART)))
 

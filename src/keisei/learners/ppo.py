@@ -92,7 +92,7 @@ class Losses:
         return Losses(*(reduction(getattr(self, name)) for name in Losses.__slots__))
 
     def of(self, place: int) -> Losses:
-        """Gives the losses at one place, as those of one agent."""
+        """Gets the losses at one place, as those of one agent."""
         return self.reduced(lambda values: values[place])
 
     def times(self, factor: float) -> Losses:
@@ -169,18 +169,18 @@ class PPO:
         return self.report(steps, view.merged(), progress)
 
     def minibatches(self, view: Rollout, epoch: int) -> Iterator[Minibatch]:
-        """Gives the minibatches of one epoch of the next update."""
+        """Yields the minibatches of one epoch of the next update."""
         config = self.config
         key = self.updates * config.epochs + epoch
         minibatches = view.minibatches(config.minibatch_size, self._seed, key, config.advantage_share)
         return map(self._normalised, minibatches)
 
     def behaviour(self, progress: float) -> Behaviour:
-        """Gives the current network, with constant temperature and epsilon."""
+        """Gets the current network, with constant temperature and epsilon."""
         return Behaviour(self.network, self._temperature, self._epsilon)
 
     def state(self) -> State:
-        """Gives copies, so learning may continue while they are written."""
+        """Copies the state, so learning may continue while the copies are written."""
         optimizer = flatten_optimizer(self.optimizer)
         return State(
             tensors={"model": model_tensors(self.network), "optimizer": optimizer.tensors},

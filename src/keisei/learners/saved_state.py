@@ -14,7 +14,7 @@ _LARGEST = 1 << 53
 
 
 def checked_document(state: State, name: str, groups: Sequence[str], count: str) -> dict[str, Any]:
-    """Gives the document of a learner's state. Raises ``CheckpointError`` if it lacks tensors or entries, or if its
+    """Reads the document of a learner's state. Raises ``CheckpointError`` if it lacks tensors or entries, or if its
     ``count`` of updates or steps is no count."""
     document = state.document if isinstance(state.document, dict) else {}
     missing = [f"the {group}'s tensors" for group in groups if group not in state.tensors]

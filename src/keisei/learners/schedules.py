@@ -11,7 +11,7 @@ RateSchedule: TypeAlias = Literal["constant", "linear", "cosine"]
 
 
 def scheduled_rate(rate: float, schedule: RateSchedule, final_share: float, progress: float) -> float:
-    """Gives a learning rate after ``progress`` (0 … 1) of the run. It falls to ``final_share`` of its start."""
+    """Computes the learning rate after ``progress`` (0 … 1) of the run. It falls to ``final_share`` of its start."""
     done = within_run(progress)
     if schedule == "constant":
         return rate

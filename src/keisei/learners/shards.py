@@ -62,7 +62,7 @@ class Shards:
         return [results[number] for number in range(len(parts))]
 
     def _threads(self) -> ThreadPoolExecutor:
-        """Gives the threads besides the caller's. They are started when they are first needed."""
+        """Gets the threads besides the caller's. They are started when they are first needed."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, "learner", initializer=stay_on_one_thread)
         return self._pool

@@ -64,7 +64,7 @@ class StackedPPO(StackedUnit[PPO]):
     def _next(
         self, shuffled: Mapping[int, Iterator[Minibatch]], failures: dict[int, str]
     ) -> dict[int, Minibatch]:
-        """Gives the next minibatch of each agent that has one."""
+        """Gets the next minibatch of each agent that has one."""
         batches = {}
         for agent, minibatches in shuffled.items():
             try:

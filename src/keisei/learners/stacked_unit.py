@@ -81,7 +81,7 @@ class StackedUnit(ABC, Generic[OneLearner]):
         made: Mapping[int, list[Any]],
         failures: dict[int, str],
     ) -> Mapping[int, Mapping[str, float]]:
-        """Trains all agents, notes the steps that each has made and the agents that fail, and gives the numbers of
+        """Trains all agents, notes the steps that each has made and the agents that fail, and returns the numbers of
         each."""
 
     def _tell(self, error: Exception) -> None:
@@ -100,7 +100,7 @@ class StackedUnit(ABC, Generic[OneLearner]):
         return self.learners[self.agents.index(agent)]
 
     def _is_finite(self, agent: int, loss: float, rows: Any, failures: dict[int, str]) -> bool:
-        """Tells whether the loss of an agent is finite. If not, the agent's learner says why."""
+        """Checks if the loss of an agent is finite. If not, the agent's learner says why."""
         try:
             self._learner(agent).demand_finite(loss, rows)
         except Exception as error:
@@ -109,7 +109,7 @@ class StackedUnit(ABC, Generic[OneLearner]):
 
 
 def empty_rows(game: Game, count: int) -> tuple[ByteArray, IntArray]:
-    """Gives the first position of a game and a legal action, so many times: rows that teach nothing."""
+    """Makes rows that pad a batch: copies of a game's first position with one legal action. They change no weights."""
     packed: ByteArray = game.pack()[:1].repeat(count, axis=0)
     return packed, np.full(count, np.flatnonzero(game.legal()[0])[0], np.int32)
 

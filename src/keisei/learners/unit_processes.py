@@ -185,7 +185,7 @@ def _train(task: _Task) -> _Result:
 
 
 def _arrays(state: State) -> dict[str, dict[str, Array]]:
-    """Gives plain arrays, since torch would send tensors through files."""
+    """Converts tensors to plain arrays, since torch would send tensors through files."""
     return {
         group: {name: tensor.numpy() for name, tensor in of.items()} for group, of in state.tensors.items()
     }

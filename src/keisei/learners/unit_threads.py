@@ -89,7 +89,7 @@ class _Work:
                 pass
 
     def stop(self) -> set[tuple[int, ...]]:
-        """Begins no more units. Gives those that are late: running ones after a timeout."""
+        """Begins no more units. Returns those that are late: running ones after a timeout."""
         with self._changed:
             timed_out = bool(self._left)
             never_begun = [unit.agents for unit in self._waiting]

@@ -66,7 +66,7 @@ def demand_memory(shape: SlabShape, slabs: int) -> None:
 
 
 class Arena:
-    """Gives views on the block. A worker process gets the arena as an argument when it starts."""
+    """Makes views views on the block. A worker process gets the arena as an argument when it starts."""
 
     def __init__(self, size: ArenaSize, shelf: Shelf | None = None, block: SharedBlock | None = None) -> None:
         self.size = size
@@ -103,7 +103,7 @@ class Arena:
         return self._controls[worker]
 
     def write_state(self, slot: int, state: bytes) -> bool:
-        """Writes a state into a slot. Gives False if the state is too large."""
+        """Writes a state into a slot. Returns False if the state is too large."""
         if len(state) > self.size.slot_bytes - _LENGTH.size:
             return False
         start = self._first_slot + slot * self.size.slot_bytes

@@ -111,7 +111,7 @@ class Collector:
                 self._communicator.send(worker, orders)
 
     def _owed(self, target: int | None) -> dict[int, int]:
-        """Gives how many slabs must still be ordered for each table. Slabs from a call that timed out count too."""
+        """Computes how many slabs must still be ordered for each table. Slabs from a call that timed out count too."""
         each = 1
         if target is not None and not self._config.episodes_per_worker:
             each = max(1, -(-target // (len(self._tables) * self._slab_transitions)))
@@ -202,7 +202,7 @@ class Collector:
         return "; ".join(["no worker is left that could collect anything", *told])
 
     def _last_errors(self) -> dict[str, tuple[list[int], str]]:
-        """Gives each error once, with the workers that had it and the place of the last one."""
+        """Lists each error once, with the workers that had it and the place of the last one."""
         found: dict[str, tuple[list[int], str]] = {}
         for worker in self._workers:
             if worker.last_error:

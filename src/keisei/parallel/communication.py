@@ -76,7 +76,7 @@ class WorkerCommunicator:
             worker.handle.send(ANSWER)
 
     def stop(self, worker: Worker, seconds: float) -> bool:
-        """Asks a worker to end, and ends it if it does not. Gives False if it is a thread that cannot be ended."""
+        """Asks a worker to end, and ends it if it does not. Returns False if it is a thread that cannot be ended."""
         handle = worker.handle
         ended = True
         if handle is not None:
@@ -122,8 +122,8 @@ class WorkerCommunicator:
             yield worker, self._end_hung(worker, patience)
 
     def _patience_with(self, worker: Worker) -> float:
-        """Gives how long a worker may make no step. A worker that starts gets 20 times as long as the quickest start.
-        A start takes two seconds if it imports torch, and some hundredths of a second if it is forked."""
+        """Computes how long a worker may make no step. A worker that starts gets 20 times as long as the quickest
+        start. A start takes two seconds if it imports torch, and some hundredths of a second if it is forked."""
         if worker.is_ready:
             return self._hang_timeout
         return max(self._hang_timeout, START_MARGIN * self._quickest_start)

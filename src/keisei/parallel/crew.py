@@ -50,7 +50,7 @@ class Crew:
         return self._communicator.workers
 
     def chosen(self, numbers: Iterable[int] | None) -> list[Worker]:
-        """Gives the workers with these numbers, by default all that were not removed."""
+        """Gets the workers with these numbers, by default all that were not removed."""
         if numbers is None:
             return [worker for worker in self.workers if worker.state is not WorkerState.STOPPED]
         by_number = {worker.number: worker for worker in self.workers}
@@ -70,7 +70,7 @@ class Crew:
         self.add(count)
 
     def add(self, count: int) -> list[int]:
-        """Starts more workers while the others play on, and gives their numbers when they are ready."""
+        """Starts more workers while the others play on, and returns their numbers when they are ready."""
         added = self._fresh(count)
         try:
             for worker in added:
@@ -99,7 +99,7 @@ class Crew:
         return self._config.num_workers == "auto" and runs_elsewhere(self._config.backend)
 
     def _fresh(self, count: int) -> list[Worker]:
-        """Gives workers that can be started: first those that were removed, then new ones."""
+        """Finds workers that can be started: first those that were removed, then new ones."""
         fresh = [worker for worker in self.workers if worker.state is WorkerState.STOPPED][:count]
         most = len(self.workers) + count - len(fresh)
         if most > MAX_WORKERS:
@@ -130,7 +130,7 @@ class Crew:
                 raise WorkerStartError(_why_not_ready(starting[0], patience))
 
     def _can_go_on(self, is_late: bool) -> bool:
-        """Tells whether there are workers enough without those that wait for a place: all places are taken, or others
+        """Checks if there are workers enough without those that wait for a place: all places are taken, or others
         keep them from us."""
         playing = sum(worker.can_play for worker in self.workers)
         return playing > 0 and (is_late or playing >= self._backend.places())
@@ -209,7 +209,8 @@ class LoadWatch:
         self._collections += 1
 
     def advice(self, workers: int, crew: WorkerTotals) -> int:
-        """Gives +1, -1 or 0 workers at the end of a window. ``crew`` holds the totals of all workers."""
+        """Advises, at the end of a window, to add a worker (+1), to remove one (-1) or neither (0). ``crew`` holds the
+        totals of all workers."""
         if self._config.scaling != "auto" or self._collections < WINDOW:
             return 0
         elapsed = max(1e-9, time.monotonic() - self._since)

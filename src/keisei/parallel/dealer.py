@@ -49,7 +49,7 @@ class Dealer:
         return [table for table in waiting if table.worker == busiest][-1]
 
     def _better_elsewhere(self, table: Table, worker: Worker) -> bool:
-        """Tells whether the table failed under this worker and another one can try it. The other one shows whether
+        """Checks if the table failed under this worker and another one can try it. The other one shows whether
         the table or the worker is the cause."""
         failed = {failure.worker for failure in table.failures}
         others = {other.number for other in self._workers if other.state in WORKING}
@@ -87,7 +87,7 @@ class Dealer:
             loads[idlest] += 1
 
     def _loads(self) -> dict[int, int]:
-        """Gives how many tables each available worker has, without those that move."""
+        """Counts the tables of each available worker, without those that move."""
         held = Counter(table.worker for table in self._tables if not table.moving)
         return {worker.number: held[worker.number] for worker in self._workers if worker.can_play}
 

@@ -108,7 +108,7 @@ class Deliveries:
         """Transitions handed out since the start."""
 
     def is_whole(self, record: SlabRecord) -> bool:
-        """Tells whether the checksum of a slab is the one in its record."""
+        """Checks if the checksum of a slab is the one in its record."""
         if not self._verify or self._arena.slab(record.slab).checksum() == record.checksum:
             return True
         self.drops.corrupted += 1
@@ -127,16 +127,16 @@ class Deliveries:
         self._arrived = [self._detached(item) for item in self._arrived]
 
     def arrived_by_table(self) -> Counter[int]:
-        """Gives how many slabs of each table have arrived."""
+        """Counts the slabs of each table that have arrived."""
         return Counter(item.record.table for item in self._arrived)
 
     def held_by_table(self) -> Counter[int]:
-        """Gives how many slabs of each table have arrived or are lent, and are not yet given back."""
+        """Counts the slabs of each table that have arrived or are lent, and are not yet given back."""
         held = [*self._arrived, *self._lent]
         return Counter(item.record.table for item in held if item.record.slab >= 0)
 
     def opponents(self) -> set[int]:
-        """Gives whom the learner met in games that ended in the slabs that have arrived."""
+        """Lists the opponents that the learner met in games that ended in the slabs that have arrived."""
         return {
             number
             for item in self._arrived
@@ -144,7 +144,7 @@ class Deliveries:
         }
 
     def episodes_of(self, table: int) -> int:
-        """Gives how many games a table has finished in the slabs that have arrived."""
+        """Counts the games that a table has finished in the slabs that have arrived."""
         return sum(
             int(item.slab.terminated.sum() + item.slab.truncated.sum())
             for item in self._arrived
@@ -189,7 +189,7 @@ class Deliveries:
                 self._stock.give_slab(lease.slab)
 
     def lend(self, count: int) -> list[LentSlab]:
-        """Gives empty slabs to a buffer that restores its own."""
+        """Lends empty slabs to a buffer that restores its own."""
         if self._hand_out_copies:
             return [LentSlab(empty_slab(self._arena.size.shape), None) for _ in range(count)]
         leases = [Lease(self._stock.take_slab()) for _ in range(count)]
@@ -210,7 +210,7 @@ class Deliveries:
                 self._stock.give_slab(item.record.slab)
 
     def _detached(self, item: CollectedSlab) -> CollectedSlab:
-        """Gives a copy in its own memory, and frees the slab."""
+        """Copies a slab into its own memory, and frees it in the arena."""
         if item.record.slab < 0:
             return item
         copy = copy_slab(item.slab)

@@ -91,8 +91,7 @@ class _GivenParallel(ParallelConfig):
 def read_settings(
     env: EnvConfig | Mapping[str, Any], parallel: ParallelConfig | Mapping[str, Any], seed: int
 ) -> tuple[EnvConfig, ParallelConfig, int]:
-    """Gives typed settings and the seed. It accepts typed or plain settings, under Keisei's names or the other
-    ones."""
+    """Reads typed settings and the seed. It accepts typed or plain settings, under Keisei's names or the other ones."""
     longest = None
     if not isinstance(parallel, ParallelConfig):
         given = parse_settings(_GivenParallel, parallel, "parallel_config")

@@ -74,7 +74,7 @@ class CentralInference:
         return bool(self._asked)
 
     def answer(self, could_ask: int) -> list[int]:
-        """Answers the open questions once no fuller batch is expected. Gives the workers that have an answer now.
+        """Answers the open questions once no fuller batch is expected. Returns the workers that have an answer now.
         ``could_ask`` is the number of workers that are playing."""
         answered: list[int] = []
         while self._asked and not self._would_wait(could_ask - len(answered)):
@@ -86,13 +86,13 @@ class CentralInference:
         return answered
 
     def _would_wait(self, others: int) -> bool:
-        """Tells whether a fuller batch may still come."""
+        """Checks if a fuller batch may still come."""
         oldest = min(asked.since for asked in self._asked.values())
         is_full = len(self._next_batch()) >= min(self._places, others)
         return not is_full and time.monotonic() - oldest < GATHER_SECONDS
 
     def _next_batch(self) -> dict[int, _Asked]:
-        """Gives questions whose tables have different places, oldest first."""
+        """Picks questions whose tables have different places, oldest first."""
         batch: dict[int, _Asked] = {}
         taken: set[int] = set()
         for worker, asked in sorted(self._asked.items(), key=lambda item: item[1].since):
@@ -152,7 +152,7 @@ class CentralInference:
         return values
 
     def _forward(self, observations: Array, legal: BoolArray) -> tuple[Tensor, FloatArray]:
-        """Gives the logits of all actions, and values. The values of a Q network depend on the legal actions."""
+        """Computes the logits of all actions, and values. The values of a Q network depend on the legal actions."""
         seen = torch.from_numpy(observations).to(self._device)
         is_q = self._network.meaning == "q"
         listed = torch.from_numpy(every_action(legal)).to(self._device) if is_q else None
@@ -166,7 +166,7 @@ class CentralInference:
         return next(self._network.parameters()).device
 
     def _freely(self, table: int) -> tuple[float, float | FloatArray]:
-        """Gives the temperature of a table, and its epsilon: one number, or one for each slot."""
+        """Gets the temperature of a table, and its epsilon: one number, or one for each slot."""
         (own,) = self._plan.play_at(table, self._settings)
         games = self._plan.games_of(table)
         epsilon = epsilon_of_games(own.epsilon, own.spread, games.numbers, games.total)

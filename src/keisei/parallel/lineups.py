@@ -54,7 +54,7 @@ class Lineups:
         return self.shelf.has_room(self._learner)
 
     def seated(self) -> set[int]:
-        """Gives the members that a game may meet now: those that a lineup, an order or a saved game names."""
+        """Lists the members that a game may meet now: those that a lineup, an order or a saved game names."""
         return {member for table in self._tables for member in self._named_by(table)} - {LEARNER}
 
     def demand_all(self) -> None:

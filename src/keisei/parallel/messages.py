@@ -147,7 +147,7 @@ class Manager(Protocol):
         ...
 
     def fetch_state(self, table: int) -> bytes:
-        """Gives the state of a table if it is too large for a slot of the arena."""
+        """Fetches the state of a table if it is too large for a slot of the arena."""
         ...
 
     def deliver_piece(self, piece: StatePiece) -> None:
@@ -162,12 +162,12 @@ _PIECE_SIGN = b"\xff"
 
 
 def state_piece(state: bytes, offset: int) -> bytes:
-    """Gives the manager's reply to ``NeedState``. The last part is shorter than the others."""
+    """Makes the manager's reply to ``NeedState``. The last part is shorter than the others."""
     return _PIECE_SIGN + state[offset : offset + PIECE_BYTES]
 
 
 def piece_content(message: bytes) -> bytes | None:
-    """Gives the content of a message made by ``state_piece``, or None for any other message."""
+    """Reads the content of a message made by ``state_piece``; None for any other message."""
     return message[1:] if message[:1] == _PIECE_SIGN else None
 
 

@@ -157,7 +157,7 @@ class ParallelManager:
         return ModelSynchronizer(self.model, compression, first_version=first_version, settings=settings)
 
     def plan(self, worker: int) -> WorkerPlan:
-        """Gives the settings that a worker gets when it starts."""
+        """Gets the settings that a worker gets when it starts."""
         # Other processes do not have the games that this program has registered by name.
         here = self.config.backend in ("inline", "thread")
         env = self.env if here else self.env.model_copy(update={"game": portable_name(self.env.game)})
@@ -228,7 +228,7 @@ class ParallelManager:
         self.stop_workers()
 
     def add_workers(self, count: int = 1) -> list[int]:
-        """Starts more workers while the others play on, and gives their numbers. Numbers of removed workers are used
+        """Starts more workers while the others play on, and returns their numbers. Numbers of removed workers are used
         first. The tables stay the same; more workers play them."""
         self._demand_running("add_workers")
         if count < 1:
@@ -252,7 +252,7 @@ class ParallelManager:
     def sync_model_to_workers(self, model: nn.Module | None = None, step: int | None = None) -> int:
         """Publishes the weights of a model (by default the manager's own). Workers take them at their next slab.
 
-        With ``step``, only every ``model_sync_interval``-th step publishes. Gives the newest version.
+        With ``step``, only every ``model_sync_interval``-th step publishes. Returns the newest version.
         """
         if self.model is None:
             raise ParallelError("there is no model to synchronise: the manager was made without model_config")
@@ -261,7 +261,7 @@ class ParallelManager:
         return self._publish(self.model if model is None else model, self._play_settings)
 
     def publish(self, behaviour: Behaviour) -> int:
-        """Publishes a behaviour that workers use from their next slab on. Gives its version."""
+        """Publishes a behaviour that workers use from their next slab on. Returns its version."""
         return self._publish(behaviour.network, behaviour.settings)
 
     def _publish(self, network: nn.Module, settings: Play) -> int:
@@ -275,7 +275,7 @@ class ParallelManager:
     # Control.
 
     def pause_workers(self, workers: Iterable[int] | None = None) -> None:
-        """Gives these workers (by default all) no new orders. The other workers play their tables."""
+        """Sends these workers (by default all) no new orders. The other workers play their tables."""
         self._demand_running("pause_workers")
         for worker in self.crew.chosen(workers):
             worker.pause()
@@ -300,7 +300,7 @@ class ParallelManager:
             self.since_reset = 0
 
     def snapshot(self) -> list[TableSnapshot]:
-        """Gives the games of all tables, for ``start_workers``.
+        """Gets the games of all tables, for ``start_workers``.
 
         Synchronous: the games between two collections. A resumed run gives the same bits. Asynchronous: the games
         after the last slab that each table handed in, while workers play on. A resumed run plays unfinished slabs
@@ -315,7 +315,7 @@ class ParallelManager:
         return [table.snapshot(self.arena) for table in self.tables]
 
     def get_status(self) -> ManagerStatus:
-        """Gives current states, rates, queues, lag, memory, restarts, drops and errors."""
+        """Gets current states, rates, queues, lag, memory, restarts, drops and errors."""
         workers = worker_statuses(self.workers, self.tables)
         running = self._phase is _Phase.RUNNING
         errors = [worker.last_error for worker in workers if worker.last_error]
@@ -336,7 +336,7 @@ class ParallelManager:
         )
 
     def waiting_opponents(self) -> set[int]:
-        """Gives whom the learner met in games of slabs that have arrived and were not handed out yet."""
+        """Lists the opponents that the learner met in games of slabs that have arrived and were not handed out yet."""
         return self.deliveries.opponents()
 
     @property
@@ -391,8 +391,8 @@ class ParallelManager:
         return experiences
 
     def release_experiences(self, keep: Collection[Lease] = ()) -> None:
-        """Gives the slabs of the last collection back before the next one. It is for a learner that has copied what
-        it needs, or that keeps some slabs under a lease. The arrays of the other slabs are then no longer valid.
+        """Returns the slabs of the last collection before the next one. Call it when the learner has copied what it
+        needs, or keeps some slabs under a lease. The arrays of the other slabs are then no longer valid.
 
         Asynchronous workers play on in these slabs during the update. Inline workers have no thread of their own, so
         they play on in the next collection. Synchronous workers rest. Calling it again does nothing.
@@ -403,7 +403,7 @@ class ParallelManager:
             self.collector.play_on()
 
     def lend_slabs(self, count: int) -> Sequence[LentSlab]:
-        """Gives empty slabs under leases to a buffer that restores what it had kept."""
+        """Lends empty slabs to a buffer that restores what it had kept."""
         return self.deliveries.lend(count)
 
     def end_leases(self, leases: Iterable[Lease]) -> None:

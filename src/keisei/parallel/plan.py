@@ -80,7 +80,7 @@ class WorkerPlan(Settings):
         )
 
     def first_game(self, table: int) -> int:
-        """Gives the number of a table's first game. Games are numbered across all tables."""
+        """Computes the number of a table's first game. Games are numbered across all tables."""
         return table * self.games
 
     def games_of(self, table: int) -> TableGames:
@@ -103,14 +103,14 @@ class WorkerPlan(Settings):
         return self.seating if own is None else own
 
     def meets_league(self, table: int) -> bool:
-        """Tells whether games of a table meet the league. A table with a seating of its own does not."""
+        """Checks if games of a table meet the league. A table with a seating of its own does not."""
         return self.league is not None and self.override_of(table).seating is None
 
     def override_of(self, table: int) -> TableOverride:
         return self.overrides.get(table, TableOverride())
 
     def play_at(self, table: int, settings: Play) -> Play:
-        """Gives how freely the learner plays at a table. What the table has of its own comes first."""
+        """Gets how freely the learner plays at a table. The table's own settings come first."""
         override = self.override_of(table)
         own = {} if override.temperature is None else {"temperature": override.temperature}
         if override.epsilon is not None:

@@ -62,7 +62,7 @@ class Supervisor:
         return max(0.0, min([timeout, *(worker.retry_at - time.monotonic() for worker in failed)]))
 
     def _could_ask(self) -> int:
-        """Gives how many workers are playing."""
+        """Counts the workers that are playing."""
         return sum(bool(worker.orders) and worker.is_ready for worker in self._communicator.workers)
 
     def _act_on(self, worker: Worker, event: Event) -> None:

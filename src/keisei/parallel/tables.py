@@ -107,7 +107,7 @@ class Table:
         self.next_sequence += 1
 
     def deal(self, worker: int, newest: int, most: int) -> list[Order]:
-        """Gives the orders to send to a worker now: all that it has not been given, but at most ``most``.
+        """Deals the orders to send to a worker now: all that it has not been given, but at most ``most``.
 
         Old weights are not kept. An order outlives its weights if a collection times out and the learner continues
         without it. Such an order is played with the newest weights; every transition holds their version.
@@ -142,7 +142,7 @@ class Table:
         self._arriving.append(content)
 
     def done(self, record: SlabRecord) -> list[int]:
-        """Notes that a slab was played. Gives the state slots that are free now."""
+        """Notes that a slab was played. Returns the state slots that are free now."""
         order = self.orders[0] if self.dealt else None
         if order is None or (order.epoch, order.sequence, order.slab) != (
             record.epoch, record.sequence, record.slab,
@@ -183,7 +183,7 @@ class Table:
         self.failures = [*recent, TableFailure(worker, now, error, traceback)]
 
     def is_hopeless(self, max_failures: int) -> bool:
-        """Tells whether the table itself is the cause of its failures. This is so if it failed under two workers, too
+        """Checks if the table itself is the cause of its failures. This is so if it failed under two workers, too
         often under one worker, or was killed from outside too often."""
         tried = {failure.worker for failure in self.failures}
         return len(tried) > 1 or len(self.failures) >= max_failures or self.outside_kills >= OUTSIDE_KILLS
@@ -206,8 +206,8 @@ class Table:
         return self.failures[-1].traceback if self.failures else ""
 
     def snapshot(self, arena: Arena) -> TableSnapshot:
-        """Gives the games after the last slab that was handed in. Later states use other slots, so a worker that
-        plays on does not change this one."""
+        """Gets the games after the last slab that was handed in. Later states use other slots, so a worker that plays
+        on does not change this one."""
         sequence = self.orders[0].sequence if self.orders else self.next_sequence
         saved = self.continued
         state = b"" if saved is None else saved.state or arena.read_state(saved.slot)
@@ -226,7 +226,7 @@ class Table:
             self.saved = SavedGames(snapshot.epoch, THROUGH_PIPE, snapshot.state)
 
     def move_orders(self, fresh: Callable[[], tuple[int, int]]) -> None:
-        """Gives other slabs and state slots to the orders of a lost worker, since it may still write to the old
+        """Moves the orders of a lost worker to other slabs and state slots, since it may still write to the old
         ones."""
         for index in range(self.dealt):
             slab, slot = fresh()

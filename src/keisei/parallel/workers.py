@@ -132,7 +132,7 @@ class Worker:
             self.state = WorkerState.RUNNING
 
     def take(self, orders: list[Order]) -> list[Order]:
-        """Takes new orders. Gives the messages to send: these orders, and the tables to forget."""
+        """Takes new orders. Returns the messages to send: these orders, and the tables to forget."""
         if not self.orders:
             self.watch_anew()  # it had no orders, and nobody may have checked it during the update
         self.orders.extend(orders)
@@ -206,7 +206,7 @@ class Worker:
     # Its progress.
 
     def idle_seconds(self) -> float:
-        """Gives for how long a worker with orders has made no step."""
+        """Computes for how long a worker with orders has made no step."""
         if self.handle is None:
             return 0.0
         steps, now = self.handle.steps, time.monotonic()

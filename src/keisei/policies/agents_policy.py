@@ -60,7 +60,7 @@ class AgentsPolicy:
         return Decision(actions, log_probs, values)
 
     def of_seat(self, seat: int) -> SeatPolicy:
-        """Gives the policy of one agent, which takes every observation for its own."""
+        """Gets the policy of one agent, which treats every observation as its own."""
         if not 0 <= seat < self.network.agents:
             raise PolicyError(f"there is no seat {seat}; agents have the seats 0 … {self.network.agents - 1}")
         return SeatPolicy(self, seat)

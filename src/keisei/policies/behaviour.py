@@ -77,7 +77,7 @@ class LearnerPolicy(Policy, Protocol):
 
 
 def epsilon_of_games(epsilon: float, spread: float, games: IntArray, total: int) -> float | FloatArray:
-    """Gives the epsilon of each of ``games``, by its number 0 … total-1: epsilon^(1 + spread · number/(total-1)).
+    """Computes the epsilon of each of ``games``, by its number 0 … total-1: epsilon^(1 + spread · number/(total-1)).
 
     So some games explore much and others little (Ape-X; Horgan and others, 2018, with a spread of 7). It depends
     only on the number of the game, whoever plays it. Without a spread it is one number.

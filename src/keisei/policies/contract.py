@@ -64,7 +64,7 @@ class Situation:
 
 
 def _fitting(memory: Array | None, rows: int) -> Array | None:
-    """Gives the memory of an earlier step if it has the same number of rows."""
+    """Gets the memory of an earlier step if it has the same number of rows."""
     return memory if memory is not None and len(memory) == rows else None
 
 

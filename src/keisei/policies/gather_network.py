@@ -103,7 +103,7 @@ class _GatheredLinear(nn.Module):
 
 
 def _inputs(observation: ObservationSpec) -> tuple[IntArray, FloatArray]:
-    """Gives the place of each input in the flat observation, and its scale factor."""
+    """Finds the place of each input in the flat observation, and its scale factor."""
     planes = observation.shape[0]
     squares = observation.size // planes
     places = np.arange(observation.size, dtype=np.int32).reshape(planes, squares)
@@ -122,7 +122,7 @@ def _is_native(tensor: Tensor) -> bool:
 
 
 def _numbers(observations: Tensor) -> Any:
-    """Gives an array of bytes or floats, without a copy if possible."""
+    """Makes an array of bytes or floats, without a copy if possible."""
     if observations.dtype == torch.bool:
         observations = observations.view(torch.uint8)
     elif observations.dtype != torch.uint8:

@@ -75,7 +75,7 @@ class ModelConfig(Settings):
 
 
 def least_weights(config: ModelConfig) -> int:
-    """Gives a number of weights that a built-in network has at least: those between its hidden layers."""
+    """Computes a lower bound on a built-in network's number of weights: those between its hidden layers."""
     if config.network == "residual":
         return 18 * config.channels**2 * config.blocks
     if config.network == "slim":
@@ -84,7 +84,7 @@ def least_weights(config: ModelConfig) -> int:
 
 
 def action_width(config: ModelConfig) -> int:
-    """Gives the width of the layers that look at one action (network actions)."""
+    """Computes the width of the layers that look at one action (network actions)."""
     return max(1, config.hidden_dim // 2)
 
 
@@ -110,7 +110,7 @@ def check_board(network: str, spec: GameSpec) -> None:
 
 
 def check_action_inputs(network: str, spec: GameSpec) -> ActionInputs:
-    """Gives the inputs of the actions, or raises ``ConfigError`` if the game does not name them."""
+    """Gets the inputs of the actions. Raises ``ConfigError`` if the game does not name them."""
     if spec.action_inputs is None:
         raise ConfigError(
             f"network {network!r} needs a game whose spec has action_inputs, the inputs that describe each action; "

@@ -176,7 +176,7 @@ def build_network(config: ModelConfig | Mapping[str, Any], spec: GameSpec, seed:
 
 
 def widened(config: ModelConfig, spec: GameSpec) -> tuple[ModelConfig, GameSpec]:
-    """Gives settings and spec of the network in a Q network. It has an output for each quantile of each action, in
+    """Makes the settings and spec of the network in a Q network. It has an output for each quantile of each action, in
     the order [quantile, action]."""
     head = "planes" if len(spec.observation.shape) == 3 and acts_on_planes(config, spec) else "linear"
     return (

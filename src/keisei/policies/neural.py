@@ -93,7 +93,7 @@ class NeuralPolicy:
         return self.evaluate(observations, legal)
 
     def _forward(self, observations: Array, actions: IntArray | None = None) -> tuple[Tensor, Tensor]:
-        """Gives the logits of these actions (of all by default), and values."""
+        """Computes the logits of these actions (of all by default), and values."""
         device = next(self.network.parameters()).device
         listed = None if actions is None else as_tensor(actions).to(device)
         with torch.inference_mode():
@@ -102,7 +102,7 @@ class NeuralPolicy:
 
 
 def row_uniforms(situation: Situation, selected: IntArray | None = None) -> NDArray[np.float64]:
-    """Gives a number in [0, 1) for each row. It depends only on the row's game, ply and seat."""
+    """Draws a number in [0, 1) for each row. It depends only on the row's game, ply and seat."""
     rows = situation.rows
     keys = (rows.game, rows.episode, rows.ply, rows.seat)
     game, episode, ply, seat = keys if selected is None else (key[selected] for key in keys)

@@ -25,7 +25,7 @@ __all__ = ["QNetwork", "best_actions", "build_q_network"]
 
 
 class QNetwork(ActorCritic):
-    """Gives the values of actions [n, k] in place of logits, and as value of a position the highest of them.
+    """Computes the values of actions [n, k] in place of logits. The value of a position is the highest of them.
 
     A dueling network needs the legal actions as ``actions``. Without them, it takes all actions for legal.
     """

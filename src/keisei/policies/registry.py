@@ -94,7 +94,7 @@ def need_offers(player: Policy, game: Game) -> None:
 
 
 def players_of(game: Game) -> list[str]:
-    """Gives those of ``PLAYERS`` that can play this game. The game is a new one; it is played."""
+    """Lists the players in ``PLAYERS`` that can play this game. Pass a new game: the test plays it."""
     found = []
     for player in PLAYERS:
         try:
@@ -119,6 +119,6 @@ def _as_it_is(player: Policy, config: PolicyConfig) -> Policy:
 def seated_policies(
     learner: Policy, seating: Seating, spec: GameSpec, network: ActorCritic | None
 ) -> dict[int, Policy]:
-    """Gives the policies of a seating by their numbers in its assignments: the learner, its opponents and chance."""
+    """Lists the policies of a seating by their numbers in its assignments: the learner, its opponents and chance."""
     opponents = (build_policy(opponent, spec, network) for opponent in seating.opponents)
     return dict(enumerate([learner, *opponents])) | {CHANCE: RandomPolicy(log_probs=False)}

@@ -30,7 +30,7 @@ def sample(
 
     The distribution is softmax(logits / temperature) over the legal actions, mixed with a share ``epsilon`` of the
     uniform distribution. ``epsilon`` is one number, or one for each row. Temperature 0 takes the best action; equal
-    ones share the probability. Gives the actions [n] and their log-probabilities [n] under exactly this
+    ones share the probability. Returns the actions [n] and their log-probabilities [n] under exactly this
     distribution.
     """
     check_exploration(temperature, epsilon)
@@ -95,7 +95,7 @@ def check_exploration(temperature: float, epsilon: float | FloatArray) -> None:
 
 
 def _checked(logits: Tensor | FloatArray, legal: BoolArray) -> FloatArray:
-    """Gives the logits as float32 in main memory, without a copy if possible."""
+    """Converts the logits to float32 in main memory, without a copy if possible."""
     if isinstance(logits, Tensor):
         logits = logits.detach().to("cpu", torch.float32).numpy()
     numbers: FloatArray = np.ascontiguousarray(logits, np.float32)

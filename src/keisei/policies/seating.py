@@ -101,7 +101,7 @@ class Seating(Settings):
     def assign(
         self, rows: Rows, seed: int, first_game: int, seats: int, members: Assignment | None = None
     ) -> Assignment:
-        """Gives the policy that decides for each row. A game keeps its opponent from the first ply to the last. The
+        """Finds the policy that decides for each row. A game keeps its opponent from the first ply to the last. The
         learner moves on by one seat with each game of a slot. ``members`` [games] are those of ``draw_members``."""
         assignment = np.zeros(len(rows), np.int16)
         game = rows.game.astype(np.int64) + first_game
@@ -118,8 +118,8 @@ class Seating(Settings):
     def opponents_of(
         self, game: Array, episode: Array, seed: int, members: Assignment | None = None
     ) -> Assignment:
-        """Gives whom the learner meets in each of these games; 0 if it meets itself. ``members`` are the members that
-        the games drew when they began."""
+        """Finds the opponent of the learner in each of these games; 0 if it meets itself. ``members`` are the members
+        that the games drew when they began."""
         if not self.opponents:
             return np.zeros(len(game), np.int16) if members is None else members
         uniforms = keyed_uniform(seed, game, episode, 0, Stream.OPPONENT)
@@ -127,7 +127,7 @@ class Seating(Settings):
         return met if members is None else np.where(met == LEARNER, members, met)
 
     def draw_members(self, game: Array, episode: Array, seed: int, lineup: Lineup) -> Assignment:
-        """Gives the member of the league for each of these games, which begin now; 0 for games without one."""
+        """Draws the member of the league for each of these games, which begin now; 0 for games without one."""
         taken = sum(opponent.share for opponent in self.opponents)
         uniforms = keyed_uniform(seed, game, episode, 0, Stream.OPPONENT)
         meets = (uniforms >= taken) & (uniforms < taken + (1 - taken) * lineup.share)
@@ -139,7 +139,7 @@ class Seating(Settings):
         return found
 
     def _by_share(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Gives the opponent of each game; 0 where the learner plays against itself."""
+        """Draws the opponent of each game; 0 where the learner plays against itself."""
         shares = np.cumsum([opponent.share for opponent in self.opponents])
         if abs(shares[-1] - 1) <= _ROUNDING:
             shares[-1] = 1  # so that ten shares of 0.1 cover all games
@@ -149,7 +149,7 @@ class Seating(Settings):
 
 
 def learner_seat(game: Array, episode: Array, seats: int) -> Array:
-    """Gives the learner's seat in games against others. Games are numbered across all tables."""
+    """Finds the learner's seat in games against others. Games are numbered across all tables."""
     seat: Array = (game + episode) % seats
     return seat
 

@@ -67,7 +67,7 @@ class _SlimBlock(nn.Module):
 
 
 def _indices(planes: list[int]) -> slice | list[int]:
-    """Gives a slice if the planes follow each other. A slice costs nothing, while a list makes a copy."""
+    """Makes a slice if the planes follow each other. A slice costs nothing, while a list makes a copy."""
     if planes and planes == list(range(planes[0], planes[-1] + 1)):
         return slice(planes[0], planes[-1] + 1)
     return planes

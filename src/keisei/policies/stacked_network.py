@@ -51,7 +51,7 @@ def share_memory(whole: ActorCritic, members: Sequence[ActorCritic]) -> Tensor:
     """Puts the weights of all members into one block [members, weights], in which the stacked network reads them.
 
     The members keep their values and stay networks of their own. What one of them learns, the stack plays at once.
-    Gives the block; the weights of a member are one row of it.
+    Returns the block; the weights of a member are one row of it.
     """
     names = [name for name, _ in whole.named_parameters()]
     weights = [dict(member.named_parameters()) for member in members]
@@ -137,7 +137,7 @@ def _has_a_stack(layer: nn.Module) -> bool:
 
 
 def _plain_padding(layer: nn.Conv2d) -> tuple[int, ...] | None:
-    """Gives the padding of a convolution that keeps the size of the board; None for any other."""
+    """Finds the padding of a convolution that keeps the size of the board; None for any other."""
     size, padding = layer.kernel_size, layer.padding
     plain = (layer.stride, layer.dilation, layer.groups, layer.padding_mode) == ((1, 1), (1, 1), 1, "zeros")
     if not plain or isinstance(padding, str) or tuple(2 * pad + 1 for pad in padding) != size:
@@ -164,6 +164,6 @@ def _repeated(weight: Tensor, count: int) -> nn.Parameter:
 
 
 def _persistent_buffers(network: nn.Module) -> list[str]:
-    """Gives the buffers that a network saves, such as running means."""
+    """Lists the buffers that a network saves, such as running means."""
     weights = dict(network.named_parameters())
     return [name for name in network.state_dict() if name not in weights]

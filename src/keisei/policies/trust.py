@@ -60,7 +60,7 @@ _THIS_PROCESS: dict[str, _Trusted] = {}
 
 
 def code_in(document: object, place: str = "") -> dict[str, str]:
-    """Gives all code that settings or a part of a checkpoint name, each with the place where it is named first."""
+    """Lists all code that settings or a part of a checkpoint name, each with the place where it is named first."""
     found: dict[str, str] = {}
     for where, key, text in _texts(document, place):
         if _is_code(key, text):
@@ -85,7 +85,7 @@ def demand_trust(run: RunDirectory | None, document: object, source: str, given:
 
 
 def trust(run: RunDirectory, names: Iterable[str], *, keep: bool = True) -> dict[str, str]:
-    """Lets a run name this code, beside what it may name already. Gives the names with the files that they come from.
+    """Lets a run name this code, beside what it may name already. Returns the names with the files that they come from.
     With ``keep``, this is written down for later; else it holds for this process."""
     path, run_id = _path_of(run), run.id()
     before = _THIS_PROCESS.get(path) or _read(path)
@@ -100,8 +100,8 @@ def trust(run: RunDirectory, names: Iterable[str], *, keep: bool = True) -> dict
 
 
 def trust_run(run: RunDirectory, *, keep: bool = True) -> dict[str, str]:
-    """Lets a run name all code that its settings and its checkpoints name now. Gives the names with the files that they
-    come from."""
+    """Lets a run name all code that its settings and its checkpoints name now. Returns the names with the files that
+    they come from."""
     found = code_in(run.config())
     for folder in (run.checkpoints, run.league):
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -110,7 +110,7 @@ def trust_run(run: RunDirectory, *, keep: bool = True) -> dict[str, str]:
 
 
 def renamed_run(run: RunDirectory, name: str) -> RunDirectory:
-    """Gives a run another name. What the user trusts in it goes along: they have named both places themselves."""
+    """Renames a run. It stays trusted if it was, since the user has named both places."""
     before = _path_of(run)
     moved = move_run(run, name)
     after = _path_of(moved)
@@ -129,7 +129,7 @@ def trust_settings(run: RunDirectory, settings: Settings, *, keep: bool = True) 
 
 
 def _texts(document: object, place: str) -> Iterator[tuple[str, str, str]]:
-    """Gives all texts in tables and lists, with their place and the name of their entry."""
+    """Yields all texts in tables and lists, with their place and the name of their entry."""
     if isinstance(document, Mapping):
         for key, value in document.items():
             here = f"{place}.{key}" if place else str(key)
@@ -143,7 +143,7 @@ def _texts(document: object, place: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _documents(checkpoint: Path) -> object:
-    """Gives the documents of a checkpoint; None if it is damaged, since nothing is imported for such a one."""
+    """Reads the documents of a checkpoint; None if it is damaged, since nothing is imported for a damaged one."""
     try:
         return json_of(read_foreign(checkpoint, _MANIFEST, _LARGEST_MANIFEST))["documents"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -197,7 +197,7 @@ def _path_of(run: RunDirectory) -> str:
 
 
 def _folder() -> Path | None:
-    """Gives the folder of what is trusted; None if this user has no home."""
+    """Finds the folder where the user's trust is recorded; None if this user has no home."""
     state = os.environ.get("XDG_STATE_HOME")
     try:
         return (Path(state) if state else Path.home() / ".local" / "state") / "keisei" / "trusted"

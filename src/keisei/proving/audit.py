@@ -131,7 +131,7 @@ class Checker:
             self._connection.close()
 
     def offer(self, record: SlabRecord, digest: str) -> bool:
-        """Gives a slab to the process; False if too many wait already."""
+        """Offers a slab to the process. Returns False if too many wait already."""
         self._take_results(0.0)
         if len(self._waiting) >= WAITING_SLABS:
             return False

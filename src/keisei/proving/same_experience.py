@@ -141,7 +141,7 @@ class Run:
         return hashlib.blake2b("".join(self.digests).encode(), digest_size=16).hexdigest()
 
     def first_difference(self, other: Run) -> int | None:
-        """Gives the first round, counted from 1, in which two runs differ."""
+        """Finds the first round, counted from 1, in which two runs differ."""
         for number, (ours, theirs) in enumerate(zip(self.digests, other.digests, strict=False), 1):
             if ours != theirs:
                 return number
@@ -340,7 +340,7 @@ class PlannedWeights:
         return tensor + noise * (self.NOISE * tensor.abs().mean())
 
     def publish(self, manager: ParallelManager) -> int:
-        """Gives a manager the weights of its next version."""
+        """Publishes the weights of a manager's next version."""
         assert manager.model is not None
         manager.model.load_state_dict(self.of(manager.version + 1))
         return manager.sync_model_to_workers()
@@ -365,7 +365,7 @@ class Reference:
         self._worker = SelfPlayWorker(manager.plan(0), self._arena, first.reader(), manager)
 
     def digest(self, record: SlabRecord) -> str:
-        """Gives the right digest of a slab. Slabs of a table must be asked for in their order."""
+        """Computes the right digest of a slab. Slabs of a table must be asked for in their order."""
         begins = self._epochs.get(record.table) != record.epoch
         self._epochs[record.table] = record.epoch
         self._worker.weights = self._at(record.version).reader()

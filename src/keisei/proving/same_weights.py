@@ -86,7 +86,7 @@ class TrainingReport:
 def small_config(
     game: str = DEFAULT_GAME, tables: int = 3, games: int = 16, seed: int = 0, league: bool = False
 ) -> TrainConfig:
-    """Gives a run whose updates take a fraction of a second."""
+    """Makes a run whose updates take a fraction of a second."""
     return TrainConfig(
         env=EnvConfig(game=game),
         model=ModelConfig(network="mlp", hidden_dim=64),
@@ -128,8 +128,8 @@ def verify_training(
 
 
 def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
-    """Gives the settings that all ways to train share: a length, a checkpoint after each update, and no matches,
-    since these do not change the weights."""
+    """Makes the settings that all ways to train share: a length, a checkpoint after each update, and no matches, since
+    these do not change the weights."""
     if config.asynchronous or config.parallel.scaling == "auto":
         raise ConfigError(
             f"parallel.mode = {config.parallel.mode}, parallel.scaling = {config.parallel.scaling}: a run gives the "
@@ -155,7 +155,7 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
 
 
 def _rows_at_once(config: TrainConfig) -> int:
-    """Gives how many seats of a game act in one step."""
+    """Counts the seats of a game that act in one step."""
     spec = config.env.make(batch=1, seed=0).spec
     return spec.seats if spec.simultaneous else 1
 
@@ -180,7 +180,7 @@ class _Ways:
         """Seconds of the last undisturbed run; disturbances of the others come within this time."""
 
     def untrained_digest(self) -> str:
-        """Gives the digest of the weights that every run starts with."""
+        """Computes the digest of the weights that every run starts with."""
         config = self._config.placed()
         game = config.env.make(batch=1, seed=0)
         learner = regime_of(config).build_learner(
@@ -260,7 +260,7 @@ class _Ways:
 
 
 def _placed(config: TrainConfig, workers: int, backend: str) -> TrainConfig:
-    """Gives the same experiment with this many workers, and as many threads of the learner."""
+    """Makes the same experiment with this many workers, and as many threads of the learner."""
     parallel = config.parallel.model_copy(update={"backend": backend, "num_workers": workers})
     run = config.run.model_copy(update={"learner_threads": workers})
     return config.model_copy(update={"parallel": parallel, "run": run})

@@ -227,7 +227,7 @@ class Agent:
         return self.run
 
     def _counters(self) -> Counters:
-        """Gives what the run has behind it. The clock may have run on after its last checkpoint."""
+        """Gets the counters of the whole run. The clock may have run on after its last checkpoint."""
         if self.run is None:
             return Counters()
         found = CheckpointArchive(self.run.checkpoints, read_only=True).latest()
@@ -249,7 +249,7 @@ def _changed(chosen: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) 
 
 
 def _free_name(root: Path, name: str) -> str:
-    """Gives the name itself, or with the first number that is free."""
+    """Finds a free name: the name itself, or the name with the first free number."""
     numbered = (f"{name}-{number}" for number in count(2))
     return next(free for free in chain([name], numbered) if not (root / free).exists())
 

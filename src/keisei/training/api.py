@@ -98,14 +98,14 @@ def train(
 
 
 def as_assignments(overrides: Iterable[str]) -> list[str]:
-    """Gives overrides as a list. A single text is a mistake, since it would be read letter by letter."""
+    """Converts overrides to a list. A single text is a mistake, since it would be read letter by letter."""
     if isinstance(overrides, str):
         raise ConfigError(f"overrides = {overrides!r}: it is a list of assignments; write [{overrides!r}]")
     return list(overrides)
 
 
 def length_overrides(steps: int | None, minutes: float | None) -> list[str]:
-    """Gives the overrides for a length. Limits that are not given are removed, also that of games."""
+    """Makes the overrides for a length. Limits that are not given are removed, also that of games."""
     if steps is None and minutes is None:
         return []
     return [
@@ -186,7 +186,7 @@ def _source(target: str | Path | Mapping[str, Any] | TrainConfig, name: str | No
 
 
 def _existing(root: Path, name: str) -> RunDirectory | None:
-    """Gives the run of this name; None if there is none. Names that lead out of the folder of runs are refused."""
+    """Finds the run of this name; None if there is none. Names that lead out of the folder of runs are refused."""
     check_run_name(name)
     return RunDirectory(root / name, root) if (root / name / CONFIG).is_file() else None
 
@@ -305,7 +305,7 @@ def _resume(run: RunDirectory, source: Source, overrides: Sequence[str]) -> Plan
 
 
 def _changed_file(run: RunDirectory, config: TrainConfig) -> list[str]:
-    """Tells if the file of a run's game has another content than when the run was last trained."""
+    """Checks if the file of a run's game has another content than when the run was last trained."""
     before = run.config()["env"].get("source_digest")
     if before in (None, config.env.source_digest):
         return []
@@ -316,7 +316,7 @@ def _changed_file(run: RunDirectory, config: TrainConfig) -> list[str]:
 
 
 def _resumed(run: RunDirectory, source: Source, overrides: Sequence[str]) -> tuple[TrainConfig, list[Change]]:
-    """Gives the settings that a run goes on with, and those in which it is unlike its preset."""
+    """Makes the settings that a run goes on with, and lists those that differ from its preset."""
     if source.run is None and not source.is_standard:
         trust_settings(run, source.config(overrides))  # the user names this code now
         return source.config_over(run_config(run), overrides).resolved(), []
@@ -331,7 +331,7 @@ def _resumed(run: RunDirectory, source: Source, overrides: Sequence[str]) -> tup
 
 
 def _unlike(preset: Source, config: TrainConfig, overrides: Sequence[str]) -> list[Change]:
-    """Gives the settings in which a run is unlike a preset, without those that are given now."""
+    """Lists the settings that differ from a preset, without those that are given now."""
     given = tuple(f"{override.partition('=')[0].strip()}." for override in overrides)
     unlike = differences(config.model_dump(mode="json"), preset.written())
     return [change for change in unlike if not f"{change.setting}.".startswith(given)]

@@ -84,5 +84,5 @@ class Autosave:
         ) from cause
 
     def _saved(self, update: int) -> Path | None:
-        """Gives the path of this update if it is already saved."""
+        """Finds the path of this update's checkpoint; None if it is not saved yet."""
         return self._last[1] if self._last is not None and self._last[0] == update else None

@@ -92,7 +92,7 @@ class StartingPoint:
     # Branches.
 
     def branch_config(self, overrides: Iterable[str]) -> TrainConfig:
-        """Gives the settings of a branch: those of the checkpoint, changed by overrides. What the weights depend on
+        """Makes the settings of a branch: those of the checkpoint, changed by overrides. What the weights depend on
         stays."""
         if not self.checkpoint.documents.get("learner"):
             raise CheckpointError(
@@ -111,7 +111,7 @@ class StartingPoint:
         return config
 
     def make_branch(self, new: RunDirectory, config: TrainConfig) -> list[str]:
-        """Fills a new run with the checkpoint, its league and its history. Gives notes for people."""
+        """Fills a new run with the checkpoint, its league and its history. Returns notes for people."""
         changes = self._never(config)
         origin = self.origin(BRANCH)
         save_checkpoint(new.checkpoints, self._branched(changes, config))
@@ -129,7 +129,7 @@ class StartingPoint:
         return [change for change in changes if change.rule is Rule.NEVER]
 
     def _branched(self, changes: Sequence[Change], config: TrainConfig) -> Checkpoint:
-        """Gives the first checkpoint of a branch. Other changes are found and told when the run starts."""
+        """Makes the first checkpoint of a branch. Other changes are found and told when the run starts."""
         if not changes:
             return self.checkpoint
         before = trained_with(self.run, self.checkpoint)
@@ -229,7 +229,7 @@ def began_with(run: RunDirectory, kind: str, source: RunDirectory, which: str) -
 
 
 def newest_whole(run: RunDirectory) -> int | None:
-    """Gives the update of the newest checkpoint whose weights are all finite; None if there is none."""
+    """Finds the update of the newest checkpoint whose weights are all finite; None if there is none."""
     for path in reversed(CheckpointArchive(run.checkpoints, read_only=True).paths()):
         with suppress(CheckpointError):
             checkpoint = load_checkpoint(path)
@@ -251,7 +251,7 @@ def way_back_after_divergence(run: RunDirectory, config: TrainConfig) -> str:
 
 
 def _rates(config: TrainConfig) -> dict[str, float]:
-    """Gives the learning rates of a configuration by their settings."""
+    """Gets the learning rates of a configuration by their settings."""
     learner = config.learner.model_dump(mode="json")
     if "learning_rate" in learner:
         return {"learner.learning_rate": float(learner["learning_rate"])}
@@ -264,7 +264,7 @@ def _rates(config: TrainConfig) -> dict[str, float]:
 
 
 def _third(rate: float) -> float:
-    """Gives a third of a rate as a round number."""
+    """Computes a third of a rate as a round number."""
     third = rate / 3
     return round(third, 1 - math.floor(math.log10(third))) if third > 0 else third
 

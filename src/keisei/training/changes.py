@@ -60,7 +60,7 @@ def rule_of(section: str, name: str) -> Rule:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Mapping[str, Any]]) -> list[Change]:
-    """Gives the settings of ``new`` that differ from ``old``. What ``old`` does not name, since an older version of
+    """Lists the settings of ``new`` that differ from ``old``. What ``old`` does not name, since an older version of
     Keisei has written it, has the default value."""
     usual = TrainConfig().model_dump(mode="json")
     return [
@@ -76,7 +76,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Mapping[str, Any]]) ->
 
 
 def check_changes(run: RunDirectory, checkpoint: Checkpoint, config: TrainConfig) -> list[Change]:
-    """Gives the changes since a checkpoint that are to be announced. Raises ``RunSettingsError`` if a setting would
+    """Lists the changes since a checkpoint that are to be announced. Raises ``RunSettingsError`` if a setting would
     change that never may, or if the new length leaves nothing to train."""
     changes = differences(trained_with(run, checkpoint), config.model_dump(mode="json"))
     misfits = _misfits(run, checkpoint)
@@ -153,7 +153,7 @@ def trained_with(run: RunDirectory, checkpoint: Checkpoint) -> Mapping[str, Any]
 
 
 def _misfits(run: RunDirectory, checkpoint: Checkpoint) -> list[Change]:
-    """Gives the settings of config.yaml that do not fit a checkpoint."""
+    """Lists the settings of config.yaml that do not fit a checkpoint."""
     stored = run_config(run).model_dump(mode="json")
     return _never(differences(trained_with(run, checkpoint), stored))
 
@@ -185,7 +185,7 @@ def _names(change: Change) -> tuple[str, str]:
 
 
 def _different(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Gives the values that differ, with their paths. It looks into tables, such as the options of a game."""
+    """Yields the values that differ, with their paths. It looks into tables, such as the options of a game."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             yield from _different(f"{path}.{key}", old.get(key, UNSET), new.get(key, UNSET))

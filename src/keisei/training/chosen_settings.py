@@ -41,7 +41,7 @@ _SHARE_OF_A_GAME = 0.8
 def chosen_settings(
     game: str, options: Mapping[str, Any] | None = None, regime: Regime | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Gives settings with which any game learns something in five minutes, in a regime that suits the game if none is
+    """Chooses settings with which any game learns something in five minutes, in a regime that suits the game if none is
     given. The same game gets the same settings on every machine."""
     options = dict(options or {})
     probe = make_game(game, batch=_PROBES, **options)
@@ -87,7 +87,7 @@ def _regime(spec: GameSpec) -> Regime:
 
 
 def game_length(game: Game) -> float:
-    """Gives the mean length of random games. It plays these games, and gives up on long ones."""
+    """Measures the mean length of random games. It plays these games, and gives up on long ones."""
     lengths = [_LONGEST_PROBE] * game.batch
     for _ in range(_LONGEST_PROBE):
         step = game.step(game.random_actions())

@@ -131,7 +131,7 @@ class _Arguments(Settings):
 
 
 def _settings_for(game: str) -> dict[str, Any]:
-    """Gives the settings of the game's preset, or the usual ones, with neither a length nor matches."""
+    """Gets the settings of the game's preset, or the usual ones, with neither a length nor matches."""
     preset = f"{game}-dqn"
     settings = load_preset(preset).settings if preset in preset_names() else {"learner": {"regime": "dqn"}}
     open_ended: dict[str, Any] = {
@@ -146,7 +146,7 @@ def _settings_for(game: str) -> dict[str, Any]:
 
 
 def _play_by_episodes(workers: int, episodes: int) -> dict[str, Any]:
-    """Gives the settings with which each worker finishes so many episodes in a batch, side by side."""
+    """Makes the settings with which each worker finishes this many episodes in a batch, side by side."""
     return {
         "parallel.num_workers": workers,
         "parallel.tables": workers,
@@ -228,7 +228,7 @@ class DQNAgent:
         return run.path
 
     def get_weights(self) -> dict[str, Tensor]:
-        """Gives copies of the network's weights, by name."""
+        """Copies the network's weights, by name."""
         return model_tensors(self.learner.network)
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
@@ -238,7 +238,7 @@ class DQNAgent:
             load_weights(network, weights)
 
     def policy(self, temperature: float = 0.0, epsilon: float = 0.0) -> InferencePolicy:
-        """Gives a policy with copies of the weights. By default it plays the action with the highest value."""
+        """Makes a policy with copies of the weights. By default it plays the action with the highest value."""
         return InferencePolicy(
             self.spec, self.config.model, self.get_weights(), temperature=temperature, epsilon=epsilon
         )
@@ -254,7 +254,7 @@ class DQNAgent:
         return play_match(env.game, env.game_options(), player, opponent, games, seed, root=runs)
 
     def add_trajectory_to_buffer(self, trajectory: Experiences) -> int:
-        """Copies collected experience into the agent's replay. Gives the number of decisions that it has now.
+        """Copies collected experience into the agent's replay. Returns the number of decisions that it has now.
 
         A ``ParallelManager`` with ``agent.config.parallel`` collects it.
         """

@@ -159,7 +159,7 @@ class Update:
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
     def _numbers_of_owners(self) -> Iterator[tuple[str, float]]:
-        """Gives the numbers of each owner if there are several; a single owner is the mean itself."""
+        """Yields the numbers of each owner if there are several. A single owner's numbers are the means already."""
         if len(self.report.owners) > 1:
             for owner, numbers in self.report.owners.items():
                 yield from ((tags.of_owner(name, owner), value) for name, value in numbers.items())
@@ -252,5 +252,5 @@ class Ended:
 
 
 def _as_tag(row: EvaluationRow) -> str:
-    """Gives the opponent as part of a metric name, without characters that are not allowed there."""
+    """Writes the opponent as part of a metric name, without characters that are not allowed there."""
     return "best" if row.against_checkpoint else re.sub(r"[^A-Za-z0-9_.:-]", "_", row.opponent)

@@ -115,8 +115,8 @@ class Examiner:
         return row
 
     def _write_records(self, match: MatchResult, update: int) -> list[GameRow]:
-        """Writes the first games of a match to files, and gives a row for each. A replay is written of every game, and
-        a record where the game has a format for it."""
+        """Writes the first games of a match to files, and returns a row for each. A replay is written of every game,
+        and a record where the game has a format for it."""
         kept = []
         for number in range(self._config.evaluation.records):
             if number >= len(match.games) or not match.games[number].actions:

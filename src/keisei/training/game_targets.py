@@ -11,7 +11,7 @@ __all__ = ["meant_game"]
 
 
 def meant_game(target: str) -> str | None:
-    """Gives the name by which ``make_game`` makes the game; None if the text names none. A file with one game is
+    """Finds the name by which ``make_game`` makes the game; None if the text names none. A file with one game is
     imported; of files with several, and of modules, the error lists the games."""
     if target.endswith(".py"):
         return f"{target}:{_only_game(target)}"

@@ -30,7 +30,7 @@ class NamedGame:
 
 
 def named_game(game: GameSource) -> NamedGame:
-    """Gives the name of a game. A class must be at the top level of a module or of the program."""
+    """Finds the name of a game. A class must be at the top level of a module or of the program."""
     if isinstance(game, str):
         return NamedGame(absolute_name(meant_game(game) or game))
     found = game.single if isinstance(game, BatchFactory) else game

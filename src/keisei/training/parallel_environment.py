@@ -117,7 +117,7 @@ class AgentModel:
         return self.learner.network
 
     def train_step(self) -> float:
-        """Trains on the agent's own memory: one gradient step of DQN, or one update of PPO. Gives the loss; NaN if
+        """Trains on the agent's own memory: one gradient step of DQN, or one update of PPO. Returns the loss; NaN if
         there is nothing to learn from yet."""
         if isinstance(self.learner, DQN) and isinstance(self.memory, AgentMemory):
             if not len(self.memory):
@@ -153,7 +153,7 @@ class Experiment:
     """For each epoch: the agents that could not learn, and why."""
 
     def mean_return(self, last: int = 100) -> float:
-        """Gives the mean return of all agents over the last epochs."""
+        """Computes the mean return of all agents over the last epochs."""
         known = [value for of in self.returns[-last:] for value in of.values() if not math.isnan(value)]
         return sum(known) / len(known) if known else math.nan
 
@@ -215,7 +215,7 @@ def _gradient_steps(update: Update) -> float:
 
 
 def _train_config(game: str, own: EnvironmentConfig) -> TrainConfig:
-    """Gives the settings of a run that does what the dictionary says."""
+    """Makes the settings of a run that does what the dictionary says."""
     parallel, experiment, model = own.parallel, own.experiment, own.model
     if "max_turns" in own.world:
         raise ConfigError("world.max_turns: the turns of an epoch are experiment.max_turns; write them there")
@@ -262,8 +262,8 @@ def _train_config(game: str, own: EnvironmentConfig) -> TrainConfig:
 
 
 def _tables(worlds: int) -> int:
-    """Gives into how many equal tables the worlds are divided. It does not depend on the workers that play them, so the
-    results do not either."""
+    """Computes into how many equal tables the worlds are divided. It does not depend on the workers that play them, so
+    the results do not either."""
     return max(tables for tables in range(1, MOST_TABLES + 1) if worlds % tables == 0)
 
 

@@ -72,7 +72,7 @@ class Source:
         demand_trust(run, config.model_dump(mode="json"), self.where, code_in(apply_overrides({}, overrides)))
 
     def written(self, overrides: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
-        """Gives the settings that are written here or overridden, without any other, and with values for ``auto``. A
+        """Lists the settings that are written here or overridden, without any other, and with values for ``auto``. A
         section that is written as null has all its settings."""
         from keisei.config import apply_overrides
         from keisei.training.settings import LENGTH
@@ -89,7 +89,7 @@ class Source:
         }
 
     def config_over(self, own: TrainConfig, overrides: Iterable[str] = ()) -> TrainConfig:
-        """Gives the settings of a run (``own``), with what is written here in place of them."""
+        """Makes the settings of a run (``own``), with what is written here in place of them."""
         from keisei.config import parse_settings
         from keisei.training.settings import TrainConfig
 
@@ -180,7 +180,7 @@ def run_config(run: RunDirectory) -> TrainConfig:
 
 
 def run_source(run: RunDirectory) -> Source:
-    """Gives the settings that a run was last trained with, as they are written."""
+    """Reads the settings that a run was last trained with, as they are written."""
     return Source(run.name, run.config(), str(run.path / CONFIG), run, within=run)
 
 

@@ -84,7 +84,7 @@ def read_library(paths: Sequence[Path], spec: GameSpec) -> Library:
 
 
 def _files(paths: Iterable[Path], suffixes: tuple[str, ...]) -> list[Path]:
-    """Gives files as they are named, and those of folders that have the right suffix."""
+    """Lists files as they are named, and those in folders that have the right suffix."""
     found: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -123,7 +123,7 @@ def pretrain(
 
 
 def split(library: Library, config: TrainConfig, share: float) -> tuple[Demonstrations, Demonstrations]:
-    """Gives the decisions to learn from, and those of the games that are held out."""
+    """Splits the decisions into those to learn from and those of the games that are held out."""
     games = library.games
     count = round(share * len(games)) or 1
     if not 0 < share < 1 or count >= len(games):

@@ -61,7 +61,7 @@ class Reach:
     interruption: Interruption
     clock: PausableClock
     save: Callable[[], Path | None]
-    """Writes a checkpoint of the current state, and gives its path; None if it could not be written."""
+    """Writes a checkpoint of the current state, and returns its path; None if it could not be written."""
     tell: Callable[[str], None]
 
 

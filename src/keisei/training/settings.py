@@ -99,7 +99,7 @@ class RunSettings(Settings):
 
 
 LENGTH = ("steps", "minutes", "episodes")
-"""The settings of ``run`` that make up its length. Whoever writes one of them means all."""
+"""The settings of ``run`` that limit its length. A file that sets one of them decides all three."""
 USUAL_TABLES = 4
 BUSY_ENOUGH = 0.95
 

@@ -18,7 +18,7 @@ ANCHOR = "random"
 
 
 def pairings_of(database: RunDatabase) -> list[Pairing]:
-    """Gives the matches of a run, in the order of updates."""
+    """Lists the matches of a run, in the order of updates."""
     return [
         Pairing(row.player, row.opponent, Tally(row.wins, row.draws, row.losses), row.comparisons)
         for row in database.evaluations()
@@ -56,12 +56,12 @@ def save_ratings(run: RunDirectory, update: int, further: Iterable[Pairing]) -> 
 
 
 def anchor_of(players: Sequence[str]) -> str:
-    """Gives the player with rating 0: the random player if it takes part, else the first player."""
+    """Chooses the player with rating 0: the random player if it takes part, else the first player."""
     return ANCHOR if ANCHOR in players else players[0]
 
 
 def connected(pairings: Sequence[Pairing], anchor: str) -> list[Pairing]:
-    """Gives the pairings that a chain of games connects with the anchor."""
+    """Lists the pairings that a chain of games connects with the anchor."""
     reached, before = {anchor}, 0
     while len(reached) > before:
         before = len(reached)

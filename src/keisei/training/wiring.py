@@ -157,7 +157,7 @@ def _printable(text: str) -> str:
 
 
 def pace_of(config: TrainConfig) -> Pace:
-    """Gives the length of a run. What is null sets no limit."""
+    """Makes the length of a run. What is null sets no limit."""
     steps, minutes, games = config.run.steps, config.run.minutes, config.run.episodes
     return Pace(
         steps=math.inf if steps is None else steps,
@@ -236,7 +236,7 @@ def counters_of(checkpoint: Checkpoint) -> Counters:
 
 
 def _counter(checkpoint: Checkpoint, name: str, usual: int) -> int:
-    """Gives a counter that workers are told, as 32 bits. Older checkpoints lack some."""
+    """Reads a counter that workers are told, as 32 bits. Older checkpoints lack some."""
     found = int(checkpoint.counters.get(name, usual))
     if found >= 1 << 31:
         raise CheckpointError(f"{checkpoint.path} has {found} for its {name}, which no run reaches")
@@ -244,7 +244,7 @@ def _counter(checkpoint: Checkpoint, name: str, usual: int) -> int:
 
 
 def games_digest(config: TrainConfig) -> str:
-    """Gives the digest of the settings that the saved games of tables depend on. With other settings the games
+    """Computes the digest of the settings that the saved games of tables depend on. With other settings the games
     cannot be resumed. The placement is not part of it."""
     parallel = config.parallel
     not_from_a_file = {"source_digest"} if config.env.source_digest is None else set[str]()
@@ -259,7 +259,7 @@ def games_digest(config: TrainConfig) -> str:
 
 
 def _table_snapshots(checkpoint: Checkpoint, config: TrainConfig) -> list[TableSnapshot]:
-    """Gives the games of all tables if there are any and they still fit the settings; else none, and games start
+    """Gets the games of all tables if there are any and they still fit the settings; else none, and games start
     over."""
     if checkpoint.documents.get("games") != games_digest(config):
         logger.warning(

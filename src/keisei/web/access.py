@@ -62,7 +62,7 @@ class Access:
 
     @classmethod
     def of(cls, host: str, token: str | None, names: tuple[str, ...] = (), private: bool = False) -> Access:
-        """Gives the rules for a server at this address. ``names`` are further names of the machine. A private server
+        """Makes the rules for a server at this address. ``names`` are further names of the machine. A private server
         asks for the token on loopback too."""
         own = f"[{host}]" if ":" in host else host
         hosts = _LOOPBACK | {name.lower() for name in (own, *names)}

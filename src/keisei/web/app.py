@@ -195,7 +195,7 @@ class Dashboard:
         return ordered
 
     def _trusted_run(self, request: Request) -> RunDirectory:
-        """Gives the run of a request that changes something."""
+        """Gets the run of a request that changes something."""
         run = self.catalogue.run(request.path_params["name"])
         if not request.scope[TRUSTED]:
             raise HTTPException(401, "this needs the token; the terminal of keisei serve shows it")

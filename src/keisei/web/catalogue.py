@@ -47,7 +47,7 @@ class ListedRun:
     live: LiveStatus | None
 
     def row(self, settings: set[str]) -> dict[str, Any]:
-        """Gives the run as a row of the list, with these settings."""
+        """Makes the row of this run in the list, with these settings."""
         summary, live = self.summary, self.live
         row = asdict(summary) | {"state": summary.state.value, "changes": len(summary.changes)}
         del row["path"]
@@ -67,7 +67,7 @@ class Catalogue:
         self._lock = threading.Lock()
 
     def run(self, name: str) -> RunDirectory:
-        """Gives the run of this name. Names that lead out of the folder are unknown, also through links."""
+        """Finds the run of this name. Names that lead out of the folder are unknown, also through links."""
         try:
             check_run_name(name)
             path = self.root / name
@@ -81,20 +81,20 @@ class Catalogue:
         return RunDirectory(path, self.root)
 
     def runs(self) -> dict[str, ListedRun]:
-        """Gives all runs by name."""
+        """Finds all runs, by name."""
         with self._lock:
             found = {shown_text(run.name): run for run in find_runs(self.root) if self._is_inside(run)}
             self._known = {name: self._read(name, run) for name, run in found.items()}
             return {name: listed for name, (_, listed) in self._known.items()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Gives all runs as rows, with the settings in which they differ."""
+        """Makes the rows of all runs, with the settings in which they differ."""
         runs = self.runs()
         differing = set(_differing([listed.settings for listed in runs.values()]))
         return [listed.row(differing) for listed in runs.values()]
 
     def checkpoints(self, run: RunDirectory) -> list[str]:
-        """Gives the names of a run's checkpoints, newest first."""
+        """Lists the names of a run's checkpoints, newest first."""
         try:
             names = os.listdir(run.checkpoints)
         except OSError:
@@ -102,7 +102,7 @@ class Catalogue:
         return sorted(filter(_CHECKPOINT.fullmatch, names), reverse=True)
 
     def players_of(self, game: str) -> list[dict[str, Any]]:
-        """Gives the runs of a game that have checkpoints, the one that was seen last first."""
+        """Lists the runs of a game that have checkpoints, the one that was seen last first."""
         found = []
         for name, listed in self.runs().items():
             run = RunDirectory(self.root / name, self.root)
@@ -114,8 +114,8 @@ class Catalogue:
         return sorted(found, key=lambda one: -one["seen"])
 
     def best(self, run: RunDirectory) -> str | None:
-        """Gives the name of the checkpoint that is marked as best; None if there is none. The link is only read, and
-        where it leads is not looked at."""
+        """Reads the name of the checkpoint that is marked as best; None if there is none. Only the link is read; it is
+        not followed."""
         try:
             name = os.readlink(run.checkpoints / "best")
         except OSError:
@@ -142,7 +142,7 @@ class Catalogue:
 
 
 def stamp_of(run: RunDirectory) -> Stamp:
-    """Gives the times and sizes of the files that change when a run does."""
+    """Reads the times and sizes of the files that change when a run does."""
     own = run.path
     files = (
         own / CONFIG,
@@ -166,7 +166,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def flat_settings(run: RunDirectory) -> dict[str, str]:
-    """Gives the settings of a run as texts; empty if they cannot be read.
+    """Reads the settings of a run as texts; empty if they cannot be read.
 
     Runs are often alike but for a few settings, and YAML takes longest of all. So each section is read on its own, and
     one that was read before is remembered.

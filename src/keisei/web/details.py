@@ -33,7 +33,7 @@ Presets = Mapping[str, Mapping[str, str]]
 
 
 def details_of(catalogue: Catalogue, run: RunDirectory, presets: Presets) -> dict[str, Any]:
-    """Gives a run as the page shows it, without its curves. Its settings are compared with those of a preset."""
+    """Describes a run as the page shows it, without its curves. Its settings are compared with those of a preset."""
     summary = asdict(summarise(run))
     summary |= {"state": summary["state"].value}
     del summary["path"]
@@ -84,14 +84,15 @@ def _from_database(run: RunDirectory) -> dict[str, Any]:
 
 
 def _returns(database: RunDatabase, names: Sequence[str]) -> dict[str, Any]:
-    """Gives what agents earned in the games that ended last, by the names of the metrics. Not every update has one."""
+    """Gets what agents earned in the games that ended last, by the names of the metrics. Not every update has one."""
     own = [name for name in names if is_return_of_agent(name)]
     last = {name: database.thinned_metric(name, 2) for name in own or [AGENT_RETURN] if name in names}
     return {name: finite(found[-1].value) for name, found in last.items() if found}
 
 
 def scores_of(run: RunDirectory) -> dict[str, Curve]:
-    """Gives the scores by opponent, those against own checkpoints apart: what they are compared with differs."""
+    """Gets the scores by opponent. Scores against own checkpoints are left out, since those opponents differ between
+    runs."""
     if not run.database.exists():
         return {}
     with RunDatabase(run.database, read_only=True) as database:
@@ -99,7 +100,7 @@ def scores_of(run: RunDirectory) -> dict[str, Curve]:
 
 
 def live_of(run: RunDirectory) -> dict[str, Any] | None:
-    """Gives what a run does now, without its board, which has a request of its own."""
+    """Describes what a run does now, without its board, which has a request of its own."""
     live: LiveStatus | None = read_live(run)
     if live is None:
         return None
@@ -109,13 +110,13 @@ def live_of(run: RunDirectory) -> dict[str, Any] | None:
 
 
 def league_of(run: RunDirectory) -> dict[str, Any] | None:
-    """Gives the league of a run; None if it has none."""
+    """Describes the league of a run; None if it has none."""
     with RunDatabase(run.database, read_only=True) as database:
         return _league(LeagueView.of(database))
 
 
 def _league(view: LeagueView | None) -> dict[str, Any] | None:
-    """Gives the members that are in the league now, with what ``keisei league`` tells of them."""
+    """Lists the members that are in the league now, with what ``keisei league`` tells of them."""
     if view is None:
         return None
     return {
@@ -130,7 +131,7 @@ def _league(view: LeagueView | None) -> dict[str, Any] | None:
 
 
 def _evaluations(rows: Sequence[EvaluationRow]) -> dict[str, Curve]:
-    """Gives the scores by opponent. All matches against own checkpoints are one curve, ``best so far``."""
+    """Gets the scores by opponent. All matches against own checkpoints are one curve, ``best so far``."""
     named: dict[str, list[EvaluationRow]] = {}
     for row in rows:
         named.setdefault("best so far" if row.against_checkpoint else row.opponent, []).append(row)
@@ -157,7 +158,7 @@ def _thinned(rows: Sequence[EvaluationRow]) -> Sequence[EvaluationRow]:
 
 
 def curves_of(run: RunDirectory, names: Iterable[str], points: int) -> dict[str, Curve]:
-    """Gives thinned curves. Unknown names give empty ones."""
+    """Reads thinned curves. Unknown names have empty ones."""
     if not run.database.exists():
         return {}
     points = max(2, min(MOST_POINTS, points))
@@ -176,8 +177,8 @@ def _curve(database: RunDatabase, name: str, points: int) -> Curve:
 
 
 def new_points(run: RunDirectory, after_update: int) -> tuple[int, dict[str, list[list[float | None]]]]:
-    """Gives the newest update, and the numbers of all updates after ``after_update`` as [step, value], by name. At most
-    the last 20 updates are given: a page that has missed more reads its curves again."""
+    """Gets the newest update, and the numbers of all updates after ``after_update`` as [step, value], by name. It
+    returns at most the last 20 updates: a page that has missed more reads its curves again."""
     if not run.database.exists():
         return after_update, {}
     with RunDatabase(run.database, read_only=True) as database:
@@ -192,7 +193,7 @@ def new_points(run: RunDirectory, after_update: int) -> tuple[int, dict[str, lis
 
 
 def _nearest_preset(run: str, settings: Mapping[str, str], usual: Presets) -> tuple[str, Mapping[str, str]]:
-    """Gives the preset of the run's name, else the one of the same game and regime with the fewest differences; empty
+    """Finds the preset of the run's name, else the one of the same game and regime with the fewest differences; empty
     if there is none."""
     if run in usual:
         return run, usual[run]

@@ -40,11 +40,11 @@ class Moment:
     packed: tuple[bytes, ...]
 
     def row_of(self, seat: int) -> int:
-        """Gives the row of a seat if it acts, else the first row."""
+        """Finds the row of a seat if it acts, else the first row."""
         return self.seats.index(seat) if seat in self.seats else 0
 
     def seen_by(self, seat: int) -> tuple[bytes, int]:
-        """Gives what a seat sees if it acts, else what the first seat that acts sees, and that seat."""
+        """Finds what a seat sees if it acts, else what the first seat that acts sees, and that seat."""
         row = self.row_of(seat)
         return self.packed[row], self.seats[row]
 
@@ -127,7 +127,7 @@ class Line:
         return _moment(self.game.rows().seat, self.game.pack())
 
     def _until(self, at: int) -> Line:
-        """Gives a line that ends here. An automatic face shows no position but the last one of its line."""
+        """Makes a line that ends here. An automatic face shows only the last position of its line."""
         if at == len(self.steps) or not isinstance(self.face, AutomaticFace):
             return self
         game, options, seed, number = self._made_from
@@ -135,7 +135,7 @@ class Line:
         return Line(game, options, actions, seed, number)
 
     def frame(self, at: int | None = None, view: int = 0, policy: Policy | None = None) -> dict[str, Any]:
-        """Gives a position of the line for a page: by default the last one."""
+        """Describes a position of the line for a page: by default the last one."""
         plies = len(self.steps)
         at = plies if at is None else max(0, min(at, plies))
         line = self._until(at)
@@ -228,7 +228,8 @@ def judge(line: Line, packed: bytes, seat: int, policy: Policy) -> Judgement:
 
 
 def glimpse_frames(game: str, options: Mapping[str, Any], glimpse: Glimpse) -> dict[str, Any]:
-    """Gives the last plies of a self-play game as pictures, the newest last. It shows the last game of the glimpse."""
+    """Describes the last plies of a self-play game as pictures, the newest last. It shows the last game of the
+    glimpse."""
     made = make_game(game, batch=1, **options)
     face = face_of_rows(made)
     first = max(

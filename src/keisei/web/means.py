@@ -20,7 +20,7 @@ _MOST_RUNS = 64
 
 
 def means_of(catalogue: Catalogue, folder: str, names: Sequence[str], points: int) -> dict[str, Any]:
-    """Gives the means over the runs of a folder, of these metrics and of the scores in matches."""
+    """Computes the means over the runs of a folder, of these metrics and of the scores in matches."""
     found = {name: one for name, one in catalogue.runs().items() if name.rpartition("/")[0] == folder}
     if not folder or not found:
         raise NotFoundError(f"there is no folder {folder[:100]!r} with runs here")
@@ -44,7 +44,7 @@ def _counted(number: int, runs: Sequence[ListedRun]) -> str:
 
 
 def _mean_scores(runs: Sequence[RunDirectory]) -> dict[str, Curve]:
-    """Gives the mean scores by opponent. No score is below 0 or above 1, whatever the interval of so few says."""
+    """Computes the mean scores by opponent. Their intervals are cut at 0 and 1."""
     scores = [scores_of(run) for run in runs]
     opponents = list(dict.fromkeys(opponent for one in scores for opponent in one))
     return {opponent: _mean_of_matches([one.get(opponent) for one in scores]) for opponent in opponents}
@@ -60,7 +60,7 @@ def _mean_of_matches(curves: Sequence[Curve | None]) -> Curve:
 
 
 def _mean(curves: Sequence[Curve | None], column: str = "value") -> Curve:
-    """Gives the mean where all curves are known; empty if one of them is missing."""
+    """Computes the mean where all curves are known; empty if one of them is missing."""
     found = mean_curve([_points(curve, column) for curve in curves])
     return {
         "step": [round(point.x) for point in found],

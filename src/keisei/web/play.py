@@ -53,12 +53,12 @@ class PlayedGame(Settings):
 
 
 def offered_games(players: Players) -> list[dict[str, Any]]:
-    """Gives the games that a person can play, with the players that need no network."""
+    """Lists the games that a person can play, with the players that need no network."""
     return [_offer(players, name, {}) for name in registered_games() if name not in NOT_FOR_PEOPLE]
 
 
 def offered_run(players: Players, run: str) -> dict[str, Any]:
-    """Gives the game of a run as a person can play it, with the options that the run has."""
+    """Describes the game of a run as a person can play it, with the options that the run has."""
     return _offer(players, *players.game_of(run))
 
 
@@ -76,7 +76,7 @@ def _offer(players: Players, name: str, options: Mapping[str, Any]) -> dict[str,
 
 
 def play(players: Players, wanted: PlayedGame) -> dict[str, Any]:
-    """Plays the moves of all players that are due, and gives the position."""
+    """Plays the moves of all players that are due, and returns the position."""
     line = _line(players, wanted)
     spec = line.game.spec
     table = _Table(players, wanted, spec)
@@ -96,14 +96,14 @@ def play(players: Players, wanted: PlayedGame) -> dict[str, Any]:
 
 
 def _choices(line: Line, seat: int) -> list[dict[str, Any]]:
-    """Gives the legal actions of a seat, those first that a person usually means."""
+    """Lists the legal actions of a seat. Those that a person usually means come first."""
     packed, seat = line.now.seen_by(seat)
     choices = line.face.choices(packed, seat, line.legal(seat))
     return [asdict(choice) for choice in sorted(choices, key=lambda choice: not choice.is_usual)]
 
 
 def record(players: Players, wanted: PlayedGame) -> tuple[str, str]:
-    """Gives a game in the game's own format: the name of a file, and its content."""
+    """Writes a game in the game's own format: the name of a file, and its content."""
     line = _line(players, wanted)
     spec = line.game.spec
     if spec.record_format is None:
@@ -119,7 +119,7 @@ def record(players: Players, wanted: PlayedGame) -> tuple[str, str]:
 
 
 def _options(players: Players, wanted: PlayedGame) -> tuple[str, dict[str, Any]]:
-    """Gives the name and the options of a game: of a run, or of one of the known games with few options."""
+    """Finds the name and the options of a game: of a run, or of one of the known games with few options."""
     if wanted.run:
         name, options = players.game_of(wanted.run)
     elif wanted.game in registered_games():
@@ -185,7 +185,7 @@ class _Table:
         line.play(actions)
 
     def before(self, line: Line) -> int:
-        """Gives the number of actions before the last move of a person, or before the last step without persons."""
+        """Counts the actions before the last move of a person, or before the last step without persons."""
         kept = len(line.actions)
         for moment, step in zip(reversed(line.moments[:-1]), reversed(line.steps), strict=True):
             kept -= len(step)

@@ -31,14 +31,14 @@ class Players:
         self._loaded: OrderedDict[tuple[object, ...], Policy] = OrderedDict()
 
     def game_of(self, run: str) -> tuple[str, dict[str, Any]]:
-        """Gives the game of a run and its options. It waits for no torch, as watching needs none."""
+        """Reads the game of a run and its options. It does not wait for torch, since watching needs none."""
         from keisei.policies.players.finding import game_of
 
         game = game_of(str(self.catalogue.run(run).path), self.catalogue.root)
         return game.name, dict(game.options)
 
     def names(self, game: Game) -> list[str]:
-        """Gives the players without a network that can play a game. The game is a new one; it is played."""
+        """Lists the players without a network that can play a game. Pass a new game: the test plays it."""
         from keisei.policies.registry import players_of
 
         found = [name for name in players_of(game) if ":" not in name]

@@ -44,7 +44,7 @@ _GAUGES = tuple(
 
 
 def metrics_page(catalogue: Catalogue) -> bytes:
-    """Gives the numbers of all runs. Those that are being trained have numbers of their workers too."""
+    """Writes the numbers of all runs. Those that are being trained have numbers of their workers too."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(catalogue))
     return generate_latest(registry)
@@ -120,7 +120,7 @@ def _scores(runs: Mapping[str, ListedRun]) -> Iterator[Metric]:
 
 
 def _workers(runs: Mapping[str, ListedRun]) -> Iterator[Metric]:
-    """Gives the numbers of each worker of the runs that are being trained."""
+    """Yields the numbers of each worker of the runs that are being trained."""
     labels = ["run", "worker"]
     memory = GaugeMetricFamily("keisei_worker_memory_bytes", "resident memory of a worker", labels=labels)
     speed = GaugeMetricFamily(

@@ -25,8 +25,8 @@ _LARGEST = 4 << 20
 def replay_frame(
     players: Players | None, run: RunDirectory, record: str, ply: int, view: int
 ) -> dict[str, Any]:
-    """Gives a position of a finished game, with what the newest weights of the run think of it. Without players, nobody
-    is asked."""
+    """Describes a position of a finished game, with what the newest weights of the run think of it. Without players, it
+    holds no such thoughts."""
     row = _row(run, record)
     replay = _replay(run, _replay_name(record))
     _check_game(run, replay.game)
@@ -40,7 +40,7 @@ def replay_frame(
 
 
 def record_text(run: RunDirectory, record: str) -> tuple[str, str]:
-    """Gives the name and the content of a record."""
+    """Gets the name and the content of a record."""
     _row(run, record)
     try:
         content = read_foreign(run.path, _in_games(record), _LARGEST)
@@ -81,7 +81,7 @@ def _check_game(run: RunDirectory, game: str) -> None:
 
 
 def _row(run: RunDirectory, record: str) -> GameRow:
-    """Gives the game with this record. A record that ``run.db`` does not name is none."""
+    """Finds the game with this record. Only records that ``run.db`` names are found."""
     if os.path.lexists(run.database):
         with RunDatabase(run.database, read_only=True) as database:
             row = database.game(record)

@@ -42,7 +42,7 @@ class Server:
     private: bool = False
     """Whether reading needs the token on loopback too."""
     presets: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
-    """Gives the settings of all presets, to compare runs with."""
+    """Gets the settings of all presets, to compare runs with."""
 
     def access(self) -> Access:
         if self.token is not None:

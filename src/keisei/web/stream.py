@@ -64,7 +64,7 @@ class Streams:
         self.count = 0
 
     def open(self, name: str) -> Response:
-        """Gives the events of a run, or of the list of runs if the name is empty. A stream counts from now on, so
+        """Streams the events of a run, or of the list of runs if the name is empty. A stream counts from now on, so
         that a burst of requests opens no more than are allowed."""
         if self.count >= MOST_STREAMS:
             raise TooManyError(f"{MOST_STREAMS} pages watch already; close some of them")

@@ -52,7 +52,7 @@ class Thinkers:
         self._is_closed = False
 
     async def think(self, thought: str, *arguments: Any, needs_torch: bool = True) -> Any:
-        """Gives what comes of a function of ``thoughts``. To cancel this ends the thought."""
+        """Runs a function of ``thoughts`` and returns its result. Cancelling this call ends the thought."""
         thinker = await self._next_free()
         try:
             return await thinker.think(thought, arguments, needs_torch)
@@ -163,7 +163,7 @@ class _Thinker:
 
 
 def _error(kind: str, text: str) -> KeiseiError:
-    """Gives an error of a thought as it was raised there."""
+    """Makes the error of a thought again, as it was raised there."""
     return {found.__name__: found for found in _kinds(KeiseiError)}.get(kind, KeiseiError)(text)
 
 

@@ -48,7 +48,7 @@ def averaged(players: Players, folder: str, names: list[str], points: int) -> di
 
 
 def offered(players: Players, run: str) -> dict[str, Any]:
-    """Gives the game of a run, or all games that have a name."""
+    """Describes the game of a run, or all games that have a name."""
     return {"games": [offered_run(players, run)] if run else offered_games(players)}
 
 
@@ -92,7 +92,7 @@ def serve_thoughts(line: socket, root: Path) -> None:
 
 
 def _answer(players: Players, thought: Callable[..., Any], arguments: list[Any]) -> bytes:
-    """Gives what came of a thought, or the error that did, by its class."""
+    """Encodes the result of a thought, or the error that it raised, by its class."""
     try:
         return json.dumps({"found": thought(players, *arguments)}).encode()
     except KeiseiError as error:

@@ -151,7 +151,7 @@ class _Bench:
         return holds()
 
     def within(self, call: Callable[[], T], rule: str) -> T:
-        """Gives the result of a call, or raises an error if it does not return."""
+        """Returns what a call returns, or raises an error if the call takes too long."""
         results: list[T] = []
         errors: list[BaseException] = []
 

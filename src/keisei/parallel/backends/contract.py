@@ -31,7 +31,7 @@ class WorkerHandle(Protocol):
         ...
 
     def receive(self) -> bytes | None:
-        """Gives a message that has arrived, or None."""
+        """Gets a message that has arrived, or None."""
         ...
 
     def is_alive(self) -> bool: ...
@@ -41,11 +41,11 @@ class WorkerHandle(Protocol):
         ...
 
     def kill(self) -> bool:
-        """Ends the worker at once. Gives False if this is impossible, because it is a hung thread."""
+        """Ends the worker at once. Returns False if this is impossible, because it is a hung thread."""
         ...
 
     def join(self, timeout: float) -> bool:
-        """Waits for the worker to end. Gives False if it has not ended in time."""
+        """Waits for the worker to end. Returns False if it has not ended in time."""
         ...
 
     @property
@@ -85,7 +85,7 @@ class Backend(Protocol):
     """Slabs that were delivered a second time, and ignored."""
 
     def places(self) -> int:
-        """Gives how many workers can run at once, as things are now."""
+        """Computes how many workers can run at once, as things are now."""
         ...
 
     def start(self, plan: WorkerPlan, manager: Manager) -> WorkerHandle:

@@ -118,6 +118,6 @@ class ProcessBackend:
 
 
 def _names_main(plan: WorkerPlan) -> bool:
-    """Tells whether a game or network is defined in the main module of the program."""
+    """Checks if a game or network is defined in the main module of the program."""
     names = [plan.env.game, plan.model.network if plan.model is not None else ""]
     return any(name.startswith("__main__:") for name in names)

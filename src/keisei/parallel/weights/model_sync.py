@@ -227,7 +227,7 @@ class ModelSynchronizer:
         return self._shared
 
     def _comparable(self, shared: _Shared, slot: int) -> Mapping[str, Tensor]:
-        """Gives the newest weights as tensors."""
+        """Gets the newest weights as tensors."""
         flat = self._plain if self.compression == "lossless" else torch.from_numpy(shared.slots[slot])
         return self._stored.views(flat)
 
@@ -294,7 +294,7 @@ class WeightReader:
         return int(self._shared.latest[0])
 
     def read_into(self, model: nn.Module, version: int | None = None) -> int:
-        """Copies the newest weights, or those of one version, into a model. Gives the version.
+        """Copies the newest weights, or those of one version, into a model. Returns the version.
 
         The first call moves the model's tensors into one block of memory, so that each update is a single copy.
         Optimizers and views made before that call no longer see the tensors. If this raises an error because weights
@@ -313,7 +313,7 @@ class WeightReader:
         return WeightsOfVersion(taken, settings, content)
 
     def _read(self, version: int | None, copy: Callable[[int], T]) -> tuple[int, T, Play]:
-        """Copies the newest version, or one version. Gives the version, the copy and its settings."""
+        """Copies the newest version, or one version. Returns the version, the copy and its settings."""
         for attempt in range(ATTEMPTS):
             wanted = self.version if version is None else version
             found = self._try(wanted, copy)
@@ -328,7 +328,7 @@ class WeightReader:
         )
 
     def _try(self, version: int, copy: Callable[[int], T]) -> tuple[T, Play] | None:
-        """Copies a version. Gives None if it is not there, or was overwritten during the copy."""
+        """Copies a version. Returns None if it is not there, or was overwritten during the copy."""
         shared, slot = self._shared, version % SLOTS
         before = int(shared.sequence[slot])
         _fence()
@@ -412,7 +412,7 @@ class _FlatModel:
             self._bound[id(tensor)] = (tensor, self.views[name])
 
     def holds(self, model: nn.Module) -> bool:
-        """Tells whether the model still has these tensors. Calls such as ``model.to(...)`` replace them."""
+        """Checks if the model still has these tensors. Calls such as ``model.to(...)`` replace them."""
         known = {*self._bound, *(id(tensor) for tensor, _ in self._elsewhere)}
         if any(id(tensor) not in known for tensor in tensors_of(model).values()):
             return False

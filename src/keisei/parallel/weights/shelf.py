@@ -101,7 +101,7 @@ class Shelf:
         return set(self._member.tolist()) - {EMPTY}
 
     def has_room(self, model: ModelConfig) -> bool:
-        """Tells whether a place for weights of this kind of network is free."""
+        """Checks if a place for weights of this kind of network is free."""
         return self._free_place(model) is not None
 
     def put(self, member: int, model: ModelConfig, weights: Weights, settings: MemberPlay) -> None:
@@ -136,13 +136,13 @@ class Shelf:
         return temperature, epsilon
 
     def weights_of(self, member: int) -> dict[str, Tensor]:
-        """Gives a copy of a member's weights."""
+        """Copies a member's weights."""
         place = self.place_of(member)
         views = self._kind_of[place].layout.views(self._memory[place])
         return {name: view.clone() for name, view in views.items()}
 
     def stored(self, member: int) -> StoredMember:
-        """Gives a copy of a member as it is stored."""
+        """Copies a member as it is stored."""
         place = self.place_of(member)
         content = self._memory[place].numpy().copy()
         return StoredMember(member, self.kinds.index(self._kind_of[place]), self.settings_at(place), content)

@@ -81,14 +81,14 @@ class WeightLayout:
         return cls(tuple(fields), end)
 
     def stored(self, compression: Compression) -> WeightLayout:
-        """Gives the layout under a compression. ``half`` stores single and double precision as float16."""
+        """Makes the layout under a compression. ``half`` stores single and double precision as float16."""
         if compression != "half":
             return self
         narrow = {"float32": "float16", "float64": "float16"}
         return self._lay((f.name, narrow.get(f.dtype, f.dtype), f.shape) for f in self.fields)
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """Gives the tensors in a flat tensor of bytes, without a copy."""
+        """Makes views of the tensors in a flat tensor of bytes, without a copy."""
         return {
             f.name: flat[f.offset : f.offset + f.nbytes].view(DTYPES[f.dtype]).view(f.shape)
             for f in self.fields
@@ -114,7 +114,7 @@ _SAME_MODEL = "build both models with the same settings"
 
 
 def tensors_of(source: Weights) -> dict[str, Tensor]:
-    """Gives parameters and buffers by name: the model's own tensors, not copies."""
+    """Lists parameters and buffers by name: the model's own tensors, not copies."""
     state = source.state_dict(keep_vars=True) if isinstance(source, nn.Module) else source
     for name, tensor in state.items():
         if not isinstance(tensor, Tensor):
@@ -152,7 +152,7 @@ def write_tensors(state: Mapping[str, Tensor], views: Mapping[str, Tensor]) -> N
 
 @torch.no_grad()
 def same_bits(state: Mapping[str, Tensor], views: Mapping[str, Tensor]) -> bool:
-    """Tells whether the views already hold these tensors. It stops at the first difference."""
+    """Checks if the views already hold these tensors. It stops at the first difference."""
     for name, view in views.items():
         bits = BITS[view.dtype.itemsize]
         new = state[name].detach().to("cpu", view.dtype).contiguous()

@@ -22,7 +22,7 @@ _HEAD = struct.Struct("<8sI")
 
 
 class Members:
-    """Gives the policy of each member. Networks are built once for each place of the shelf."""
+    """The policy of each member. Networks are built once for each place of the shelf."""
 
     def __init__(self, plan: LeaguePlan, shelf: Shelf, spec: GameSpec) -> None:
         self._shelf, self._spec = shelf, spec
@@ -39,12 +39,13 @@ class Members:
 
 
 def with_members(state: bytes, members: Assignment) -> bytes:
-    """Gives the saved games of a table, with the member that each game meets."""
+    """Packs the saved games of a table, with the member that each game meets."""
     return _HEAD.pack(MAGIC, len(members)) + members.astype("<i2").tobytes() + state
 
 
 def split_members(state: bytes) -> tuple[Assignment | None, bytes]:
-    """Gives the members and the saved games. The members are None if the state was saved without a league."""
+    """Splits a saved state into the members and the saved games. The members are None if it was saved without a
+    league."""
     if not state.startswith(MAGIC):
         return None, state
     end = head_bytes(_HEAD.unpack_from(state)[1]) if len(state) >= _HEAD.size else _HEAD.size
@@ -54,7 +55,7 @@ def split_members(state: bytes) -> tuple[Assignment | None, bytes]:
 
 
 def with_members_of(state: bytes, known: Collection[int]) -> bytes:
-    """Gives a saved state in which the learner plays on itself where any but the known members did."""
+    """Replaces unknown members in a saved state: in their games, the learner plays on against itself."""
     members, games = split_members(state)
     if members is None:
         return state
@@ -62,5 +63,5 @@ def with_members_of(state: bytes, known: Collection[int]) -> bytes:
 
 
 def head_bytes(games: int) -> int:
-    """Gives how many bytes come before the saved games of a table with so many games."""
+    """Computes how many bytes come before the saved games of a table with this many games."""
     return _HEAD.size + 2 * games

@@ -54,7 +54,7 @@ class SelfPlayWorker:
         self._idle_since = time.monotonic()
 
     def obey(self, order: Order) -> SlabRecord | None:
-        """Carries out an order. Gives a record if a slab was played."""
+        """Carries out an order. Returns a record if a slab was played."""
         if order.kind is OrderKind.FORGET:
             self._tables.pop(order.table, None)
             return None
@@ -101,7 +101,7 @@ class SelfPlayWorker:
         )  # fmt: skip
 
     def _take_up(self, order: Order) -> TableInHand:
-        """Gives the games of a table as the order says: held already, loaded from a state, or new."""
+        """Gets the games of a table as the order says: held already, loaded from a state, or new."""
         if order.start is Start.GO_ON:
             hand = self._tables.get(order.table)
             if hand is None or (hand.epoch, hand.next_sequence) != (order.epoch, order.sequence):
@@ -139,7 +139,8 @@ class SelfPlayWorker:
             self._behaviour = reader.settings
 
     def _version_at_a_step(self, order: Order, hand: TableInHand) -> int:
-        """Gives the version of the weights of a step. Some take new weights at every step, others with an order."""
+        """Finds the version of the weights for a step. Some workers take new weights at every step, others with an
+        order."""
         renews = self.plan.renews_at_steps and order.version < 0
         if renews and self.weights is not None and self.weights.version != self._version:
             self._take_behaviour(order.version)

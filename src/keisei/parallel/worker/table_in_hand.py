@@ -126,7 +126,7 @@ class TableInHand:
         return rows.game * self._shape.seats + rows.seat if self._shape.simultaneous else rows.game
 
     def _write_rows(self, slab: Slab, step: int) -> Slots:
-        """Writes who acts and what each one sees. Gives the slots of the rows."""
+        """Writes who acts and what each one sees. Returns the slots of the rows."""
         rows = self._situation.rows
         slots: Slots = ALL_SLOTS
         if len(rows) == self._shape.slots:
@@ -194,8 +194,7 @@ def _write_outcome(slab: Slab, step: int, outcome: Step) -> None:
 
 
 def _central_decision(slab: Slab, step: int, slots: Slots, seated: Assignment, local: Decision) -> Decision:
-    """Gives the manager's decisions for the learner's rows, and the worker's own decisions for its opponents'
-    rows."""
+    """Combines the manager's decisions for the learner's rows with the worker's own for the opponents' rows."""
     learner = seated == LEARNER
     return Decision(
         actions=np.where(learner, slab.action[step, slots], local.actions),

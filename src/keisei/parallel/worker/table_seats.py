@@ -43,7 +43,7 @@ class TableSeats:
         games."""
 
     def load(self, state: bytes) -> bytes:
-        """Takes the members out of a saved state, and gives the saved games."""
+        """Takes the members out of a saved state, and returns the saved games."""
         drawn, games = split_members(state)
         if drawn is not None and len(drawn) != self._games:
             raise SavedStateError(f"a saved state is of {len(drawn)} games, and this table has {self._games}")
@@ -88,7 +88,7 @@ class TableSeats:
         return play(self._policies, situation, assignment)
 
     def opponents(self, done: BoolArray, rows: Rows, seed: int) -> Assignment | int:
-        """Gives whom the learner met in the games that are done; 0 if it met itself."""
+        """Lists the opponent of each game that is done; 0 where the learner met itself."""
         if self._drawn is None and not self._seating.opponents:
             return LEARNER
         episode = np.zeros(self._games, np.int32)

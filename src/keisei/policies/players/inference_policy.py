@@ -39,7 +39,7 @@ class InferencePolicy(NeuralPolicy):
             self.set_weights(weights)
 
     def get_weights(self) -> dict[str, Tensor]:
-        """Gives copies of all weights, by name."""
+        """Copies all weights, by name."""
         return model_tensors(self.network)
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:

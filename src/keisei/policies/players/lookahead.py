@@ -56,7 +56,7 @@ class Branch:
 
 
 def look(game: SingleGame, action: int, depth: int = 0) -> Branch:
-    """Gives a copy of the game after an action."""
+    """Plays an action in a copy of the game."""
     after = game.copy()
     chance = KeyedRandom(0, 0, 0)
     chance.move_to(depth)
@@ -65,7 +65,7 @@ def look(game: SingleGame, action: int, depth: int = 0) -> Branch:
 
 
 def legal_actions(game: SingleGame) -> list[int]:
-    """Gives the numbers of the legal actions of the seat to move."""
+    """Lists the legal actions of the seat to move."""
     legal = game.legal(game.acting()[0])
     if isinstance(legal, np.ndarray) and legal.dtype == np.bool_:
         return [int(action) for action in np.flatnonzero(legal)]
@@ -73,12 +73,12 @@ def legal_actions(game: SingleGame) -> list[int]:
 
 
 def by_lot(actions: Iterable[int], key: int) -> list[int]:
-    """Gives the actions in a random order, which the key determines."""
+    """Lists the actions in a random order, which the key determines."""
     return sorted(actions, key=lambda action: keyed_word(key, action), reverse=True)
 
 
 def row_keys(situation: Situation, selected: IntArray | None) -> NDArray[np.uint64]:
-    """Gives 64 random bits for each row. They depend only on its game, ply and seat."""
+    """Computes 64 random bits for each row. They depend only on its game, ply and seat."""
     rows = situation.rows
     keys = (rows.game, rows.episode, rows.ply, rows.seat)
     game, episode, ply, seat = keys if selected is None else (key[selected] for key in keys)
@@ -87,7 +87,7 @@ def row_keys(situation: Situation, selected: IntArray | None) -> NDArray[np.uint
 
 
 def games_of(situation: Situation, selected: IntArray | None, player: str) -> list[SingleGame]:
-    """Gives a copy of the game of each row."""
+    """Makes a copy of the game of each row."""
     game = _need_peek(situation.game, player)
     need_turns(situation.game.spec, player)
     indices = situation.rows.game if selected is None else situation.rows.game[selected]

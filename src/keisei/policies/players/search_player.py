@@ -90,7 +90,7 @@ class TreeSearch:
         """Positions searched so far."""
 
     def choose(self, game: SingleGame, depth: int, key: int) -> int:
-        """Gives the best action for the seat to move."""
+        """Finds the best action for the seat to move."""
         best, best_value = -1, -np.inf
         # Actions come in a random order, and the first of the best ones is taken.
         for action in by_lot(legal_actions(game), key):
@@ -100,7 +100,7 @@ class TreeSearch:
         return best
 
     def value(self, game: SingleGame, depth: int, alpha: float = -np.inf, beta: float = np.inf) -> float:
-        """Gives the value of a position for the seat to move: exact between alpha and beta, else a bound."""
+        """Computes the value of a position for the seat to move: exact between alpha and beta, else a bound."""
         key = game.position_key()
         place = None if key is None else (type(game), key, depth)
         known = self._known(place, alpha, beta)
@@ -115,7 +115,7 @@ class TreeSearch:
         return best
 
     def _after(self, game: SingleGame, action: int, depth: int, alpha: float, beta: float) -> float:
-        """Gives the value of an action for the seat that plays it."""
+        """Computes the value of an action for the seat that plays it."""
         self.nodes += 1
         seat = game.acting()[0]
         branch = look(game, action, depth)

@@ -74,7 +74,7 @@ class TrainedPlayer:
         self, observations: ArrayLike, legal: ArrayLike, *, temperature: float = 0.0
     ) -> int | IntArray:
         """Chooses a legal action for each row: the best one at temperature 0, else one drawn from
-        softmax(logits / temperature). Gives an int for one row and int32 [n] for a batch."""
+        softmax(logits / temperature). Returns an int for one row and int32 [n] for a batch."""
         rows, masks, alone = self._rows(observations, legal)
         actions = self._actions(rows, masks, temperature)
         return int(actions[0]) if alone else actions
@@ -86,7 +86,7 @@ class TrainedPlayer:
         return found[0] if alone else found
 
     def values(self, observations: ArrayLike, legal: ArrayLike) -> float | FloatArray:
-        """Estimates the return of the seat that acts in each row. Gives a float for one row and float32 [n] for a
+        """Estimates the return of the seat that acts in each row. Returns a float for one row and float32 [n] for a
         batch."""
         rows, masks, alone = self._rows(observations, legal)
         found = self.policy.evaluate(rows, masks)
@@ -129,7 +129,7 @@ class TrainedPlayer:
         return (rows[None], masks[None], True) if alone else (rows, masks, False)
 
     def _seen(self, board: PackedBoard[Any]) -> tuple[Array, BoolArray]:
-        """Gives what the policy sees of a board, as a batch of one."""
+        """Makes a batch of one from what the policy sees of a board."""
         if not isinstance(board, PackedBoard):
             raise PolicyError(
                 f"play takes a board with pack() and move_from_action(), got {type(board).__name__}; for other "
@@ -144,7 +144,7 @@ class TrainedPlayer:
 
 
 def _converted(values: ArrayLike, dtype: np.dtype[Any], what: str) -> Array:
-    """Gives an array of this type. Only floats may be rounded."""
+    """Converts an array to this type. Only floats may be rounded."""
     given = np.asarray(values)
     if given.dtype == dtype:
         return given

@@ -123,7 +123,7 @@ def split_values(text: str) -> list[str]:
 
 
 def grid(choices: Mapping[str, Choice]) -> Iterator[Combination]:
-    """Gives all combinations, in order."""
+    """Yields all combinations, in order."""
     ranges = [name for name, choice in choices.items() if isinstance(choice, Range)]
     if ranges:
         raise ConfigError(

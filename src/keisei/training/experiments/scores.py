@@ -25,7 +25,7 @@ class Objective:
     lower_is_better: bool = False
 
     def of(self, run: RunDirectory, most_steps: float = math.inf) -> float | None:
-        """Gives the last number of a run that has so many transitions at most; None if it has none."""
+        """Gets the last number of a run that has at most this many transitions; None if it has none."""
         try:
             with RunDatabase(run.database, read_only=True) as database:
                 if self.metric:
@@ -38,7 +38,7 @@ class Objective:
         return known[-1] if known else None
 
     def better(self, value: float) -> float:
-        """Gives a number that is larger where the value is better."""
+        """Converts a value to a number that is larger where the value is better."""
         return -value if self.lower_is_better else value
 
     def __str__(self) -> str:

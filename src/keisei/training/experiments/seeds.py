@@ -27,7 +27,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 
 
 def seed_name(folder: str, seed: int) -> str:
-    """Gives the name of the run of a seed."""
+    """Makes the name of the run of a seed."""
     return f"{folder}/seed{seed}"
 
 

@@ -66,7 +66,7 @@ class Assembly:
         return opponents
 
     def without_gone(self, snapshots: Sequence[TableSnapshot]) -> list[TableSnapshot]:
-        """Gives the saved games. Where they are against a member that is gone, the learner plays on against itself."""
+        """Replaces members that are gone: in their saved games, the learner plays on against itself."""
         return [
             replace(taken, state=with_members_of(taken.state, self.roster.members)) for taken in snapshots
         ]
@@ -79,7 +79,7 @@ def assemble(
     checkpoint: Checkpoint | None = None,
     run: RunDirectory | None = None,
 ) -> Assembly:
-    """Gives the league for a number of tables, new or from a checkpoint. Weights are loaded and checked here. ``run``
+    """Builds the league for a number of tables, new or from a checkpoint. Weights are loaded and checked here. ``run``
     is the directory with the weights of earlier members."""
     document = None if checkpoint is None else checkpoint.documents.get("league")
     assert document is None or isinstance(document, Mapping)
@@ -161,14 +161,14 @@ class _Loading:
             member.share, member.in_pool = given.share, True
 
     def _is_meant(self, member: Member, given: MemberSettings) -> bool:
-        """Tells whether a member of the checkpoint plays as the settings ask. Its run may be gone, so a temperature
+        """Checks if a member of the checkpoint plays as the settings ask. Its run may be gone, so a temperature
         that was left open, and still is, stays."""
         if given.temperature is None and has_values(member.model):
             return given.policy not in self._with_temperature() and member.player.epsilon == given.epsilon
         return member.player == as_policy(given)
 
     def _with_temperature(self) -> set[str]:
-        """Gives the members whose temperature the settings of the checkpoint name."""
+        """Lists the members whose temperature the settings of the checkpoint name."""
         settings: Any = {} if self.checkpoint is None else self.checkpoint.documents.get("settings") or {}
         members = settings.get("league", {}).get("members", ())
         return {member["policy"] for member in members if member.get("temperature") is not None}
@@ -187,7 +187,7 @@ class _Loading:
         return member
 
     def _find_weights(self, member: Member) -> bool:
-        """Loads the weights of a member of the checkpoint. Gives False if somebody has removed them."""
+        """Loads the weights of a member of the checkpoint. Returns False if somebody has removed them."""
         saved = {} if self.checkpoint is None else self.checkpoint.tensors.get(TENSORS, {})
         prefix = f"{member.number}."
         own = {name.removeprefix(prefix): tensor for name, tensor in saved.items() if name.startswith(prefix)}

@@ -47,7 +47,7 @@ def draw(
     weighting: Weighting,
     key: tuple[int, int, int],
 ) -> int:
-    """Gives the number of the member for a key (seed, table, number of the draw); 0, the learner itself, if there is
+    """Draws the number of a member by a key (seed, table, number of the draw); 0, the learner itself, if there is
     nobody."""
     may = [member for member in members if allowed is None or _is_named(member, allowed)]
     if not may:
@@ -60,7 +60,7 @@ def draw(
 
 
 def table_share(share: float, place: int, tables: int, number: int) -> float:
-    """Gives the share of games that meet the league at one of several tables. Over all tables it is ``share``.
+    """Computes the share of games that meet the league at one of several tables. Over all tables it is ``share``.
 
     Some tables meet the league in all games and others in none, and they change with each draw. Games of both kinds at
     every table would mean twice as many forward passes, each with half as many rows. At most one table mixes them.
@@ -73,7 +73,7 @@ def table_share(share: float, place: int, tables: int, number: int) -> float:
 
 
 def chances(members: Sequence[Member], sampling: Sampling, weighting: Weighting) -> list[float]:
-    """Gives the chance of each member. Fixed members with a share have that; the others divide the rest."""
+    """Computes the chance of each member. Fixed members with a share have that; the others divide the rest."""
     shared = sum(member.share or 0.0 for member in members)
     weights = [
         0.0 if member.share is not None else _weight(member, members, sampling, weighting)

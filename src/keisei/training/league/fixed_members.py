@@ -24,12 +24,12 @@ def check_members(settings: LeagueSettings, spec: GameSpec, root: Path) -> None:
 
 
 def is_player(name: str, spec: GameSpec) -> bool:
-    """Tells whether a member is a player by name, which needs no weights."""
+    """Checks if a member is a player by name, which needs no weights."""
     return named_player(name, spec) is not None
 
 
 def as_policy(member: MemberSettings, policy: NeuralPolicy | None = None) -> PolicyConfig:
-    """Gives how a member plays. ``policy`` is that of a run."""
+    """Makes the settings of a member's policy. ``policy`` is that of a run."""
     temperature = member.temperature
     if temperature is None:
         temperature = policy.temperature if policy is not None and policy.network.meaning == "q" else 1.0
@@ -37,5 +37,5 @@ def as_policy(member: MemberSettings, policy: NeuralPolicy | None = None) -> Pol
 
 
 def has_values(model: ModelConfig | None) -> bool:
-    """Tells whether a network has action values instead of a policy."""
+    """Checks if a network has action values instead of a policy."""
     return model is not None and model.outputs in ("q", "dueling")

@@ -94,7 +94,7 @@ class OpponentManager:
         return self._settings.add_when == "steps" or self._scores_enough()
 
     def _scores_enough(self) -> bool:
-        """Tells whether the learner has scored enough against the snapshots since the last one was added."""
+        """Checks if the learner has scored enough against the snapshots since the last one was added."""
         era = sum((m.results.era for m in self.roster.pool if m.kind == "snapshot"), NO_GAMES)
         return era.games >= ENOUGH_GAMES * self._per_game and era.score >= self._settings.win_rate_threshold
 
@@ -134,13 +134,13 @@ class OpponentManager:
         )
 
     def _mean_epsilon(self, own: PlaySettings) -> float:
-        """Gives the epsilon of the learner, as the mean of all games if it is spread over them."""
+        """Computes the learner's epsilon, as the mean of all games if it is spread over them."""
         total = sum(table.games for table in self._manager.tables)
         games = np.arange(total, dtype=np.int32)
         return float(np.mean(epsilon_of_games(own.epsilon, own.spread, games, total)))
 
     def _draw(self, table: Table, phase: CurriculumPhase, ended: int) -> TableDraw:
-        """Gives the last draw of a table, or a new one if its time is over: after ``swap_steps`` of its own
+        """Gets the last draw of a table, or makes a new one if its time is over: after ``swap_steps`` of its own
         transitions, when a phase ends, and when a snapshot joins. So the draw does not depend on workers or other
         tables, and short runs meet new snapshots too."""
         swap = table.next_sequence * self._manager.slab_transitions // self._settings.swap_steps
@@ -182,15 +182,15 @@ class OpponentManager:
         )
 
     def forgotten(self) -> list[Member]:
-        """Gives the members that the learner once beat and now loses to."""
+        """Lists the members that the learner once beat and now loses to."""
         threshold = self._settings.forgotten_threshold
         return [member for member in self.roster.pool if member.results.is_forgotten(threshold)]
 
     # Saved and restored with checkpoints.
 
     def state(self) -> State:
-        """Gives the members, their results and whom each table meets. Weights are on the disk; those that could not
-        be written there are in the state."""
+        """Gets the members, their results and whom each table meets. Weights are on the disk; those that could not be
+        written there are in the state."""
         seated = self.lineups.seated()
         members = [
             member for number, member in self.roster.members.items() if member.in_pool or number in seated

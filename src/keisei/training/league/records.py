@@ -106,7 +106,7 @@ class LeagueRecords:
         ]
 
     def _result_rows(self, update: int) -> Iterator[LeagueResultRow]:
-        """Gives the row of the matrix for the learner since its last snapshot."""
+        """Yields the row of the matrix for the learner since its last snapshot."""
         snapshots = self._league.roster.snapshots
         learner = snapshots[-1].name if snapshots else LEARNER
         now = time.time()

@@ -95,7 +95,7 @@ class Results:
         return share_interval(tally.score, tally.games // self.per_game, confidence)
 
     def is_forgotten(self, threshold: float) -> bool:
-        """Tells whether the learner surely scores less than the threshold, and once surely scored more."""
+        """Checks if the learner surely scores less than the threshold, and once surely scored more."""
         return self.was_beaten and self.score is not None and self.score.high < threshold
 
     def document(self) -> Json:

@@ -133,7 +133,7 @@ class Roster:
         return member
 
     def drawn_after(self, taken: int) -> set[int]:
-        """Gives the ordinals of the snapshots in the pool, once so many were taken."""
+        """Lists the ordinals of the snapshots in the pool, once this many were taken."""
         window = range(max(0, taken - self._window), taken)
         return {*window, *milestones(window.start, self._milestones)}
 
@@ -153,8 +153,8 @@ class Roster:
 
 
 def milestones(taken: int, most: int) -> range:
-    """Gives which of the first ``taken`` snapshots are kept: every first, second, fourth … one, so that at most
-    ``most`` are. One that was dropped never comes back."""
+    """Computes which of the first ``taken`` snapshots are kept: every first, second, fourth … one, so that at most
+    ``most`` are. A snapshot that was dropped never comes back."""
     if not most:
         return range(0)
     stride = 1

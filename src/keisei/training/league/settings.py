@@ -124,7 +124,7 @@ class LeagueSettings(Settings):
         return self
 
     def phase_at(self, progress: float) -> CurriculumPhase:
-        """Gives who may be drawn at this progress of the run, and how."""
+        """Finds who may be drawn at this progress of the run, and how."""
         phase = next((phase for phase in self.curriculum if progress < phase.until), CurriculumPhase(until=1))
         return phase.model_copy(
             update={

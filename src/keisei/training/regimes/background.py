@@ -32,16 +32,16 @@ class Learning(Protocol):
     """How trainings are done."""
 
     def train(self, views: Sequence[AgentView], progress: float, after: float) -> Report:
-        """Does a training, or lets it be done. Gives what has ended since the last call. ``after`` is the progress
+        """Does a training, or lets it be done. Returns what has ended since the last call. ``after`` is the progress
         that its weights are played at."""
         ...
 
     def skip(self, after: float) -> Report:
-        """Does no training now. Gives what has ended since the last call."""
+        """Does no training now. Returns what has ended since the last call."""
         ...
 
     def finish(self) -> Report:
-        """Waits for all trainings. Gives what has ended since the last call."""
+        """Waits for all trainings. Returns what has ended since the last call."""
         ...
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class InBackground:
         self._learner.close()
 
     def _news(self) -> Report:
-        """Gives what has ended, and sets the priorities that it found. The caller is who writes the memories."""
+        """Reports what has ended, and sets the priorities that it found. The caller's thread writes the memories."""
         with self._changed:
             reports, self._ended = self._ended, []
             trained, self._trained = self._trained, []

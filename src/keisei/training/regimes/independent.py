@@ -77,7 +77,7 @@ def _learning(parts: Parts[IndependentLearners]) -> Learning:
 
 
 def returns_of(experiences: Experiences, spec: GameSpec) -> Mapping[int, float]:
-    """Gives the mean rewards of each agent in the games that were finished; NaN if there were none."""
+    """Computes the mean rewards of each agent in the games that were finished; NaN if there were none."""
     scores = [item.slab.score[item.slab.terminated | item.slab.truncated] for item in experiences]
     whole = np.concatenate(scores) if scores else np.zeros((0, spec.seats))
     means = whole.mean(axis=0) if len(whole) else np.full(spec.seats, math.nan)
@@ -91,7 +91,7 @@ def with_returns(report: Report, returns: Mapping[int, float]) -> Report:
 
 
 def agent_plans(config: TrainConfig, settings: IndependentSettings, spec: GameSpec) -> list[AgentPlan]:
-    """Gives the settings of all agents, one for each seat. Each has a seed of its own."""
+    """Lists the settings of all agents, one for each seat. Each has a seed of its own."""
     return [
         AgentPlan(
             model=settings.model_of(agent, config.model, spec),

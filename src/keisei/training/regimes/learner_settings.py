@@ -30,7 +30,7 @@ class PPOSettings(PPOConfig):
     meets_league: ClassVar = True
 
     def outputs(self, model: ModelConfig) -> str:
-        """Gives what the network's outputs mean in this regime. Raises ``ValueError`` if it cannot be that."""
+        """Finds what the network's outputs mean in this regime. Raises ``ValueError`` if it cannot be that."""
         if model.outputs not in ("auto", "policy") or model.quantiles > 1:
             raise ValueError(
                 f"model.outputs = {model.outputs}, model.quantiles = {model.quantiles}: regime ppo learns a "
@@ -68,7 +68,7 @@ class DQNSettings(DQNConfig):
     meets_league: ClassVar = True
 
     def outputs(self, model: ModelConfig) -> str:
-        """Gives what the network's outputs mean in this regime. Raises ``ValueError`` if it cannot be that."""
+        """Finds what the network's outputs mean in this regime. Raises ``ValueError`` if it cannot be that."""
         if model.outputs == "policy":
             raise ValueError(
                 "model.outputs = policy: regime dqn learns the values of actions; take dueling or q"
@@ -107,7 +107,7 @@ class IndependentSettings(IndependentConfig):
     meets_league: ClassVar = False
 
     def outputs(self, model: ModelConfig) -> str:
-        """Gives what the networks' outputs mean, for agents that learn as most do."""
+        """Finds what the networks' outputs mean, for agents that learn as most do."""
         return outputs_of(self.algorithm, model)
 
     def check(self, parallel: ParallelConfig, rollout: int) -> None:

@@ -71,7 +71,8 @@ class Pace:
     updates: float = math.inf
 
     def progress(self, counters: Counters) -> float:
-        """Gives the share of the run that is done, by transitions, the clock, games or updates, whichever is most."""
+        """Computes the share of the run that is done, by transitions, the clock, games or updates, whichever is
+        most."""
         done = (
             counters.transitions / self.steps,
             counters.seconds / self.seconds,
@@ -156,7 +157,7 @@ LONGEST_GLIMPSE = 64
 
 
 def glimpse_of(experiences: Experiences) -> Glimpse | None:
-    """Gives the last plies of the first game of the first slab."""
+    """Gets the last plies of the first game of the first slab."""
     slab, table = experiences.slabs[0].slab, experiences.slabs[0].record.table
     if slab.shape.packed_bytes > LARGEST_GLIMPSE:
         return None
@@ -172,7 +173,7 @@ def glimpse_of(experiences: Experiences) -> Glimpse | None:
 
 
 def counted(before: Counters, games: GameSummary, collection: CollectionSummary, seconds: float) -> Counters:
-    """Gives the counters after an update."""
+    """Gets the counters after an update."""
     return replace(
         before,
         update=before.update + 1,
@@ -183,7 +184,7 @@ def counted(before: Counters, games: GameSummary, collection: CollectionSummary,
 
 
 def hand_over(parts: Parts[OwnLearner], experiences: Experiences) -> None:
-    """Gives experience to the buffer, and all slabs that it does not keep back to the workers."""
+    """Hands experience to the buffer, and returns all slabs that the buffer does not keep to the workers."""
     leases = parts.buffer.take(experiences.slabs)
     parts.manager.end_leases(leases.ended)
     parts.manager.release_experiences(keep=leases.kept)

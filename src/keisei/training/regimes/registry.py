@@ -42,7 +42,7 @@ class Regime(Generic[OwnSettings, OwnLearner]):
     )
     """Makes the policy that is being trained, at a temperature."""
     agents_plan: Callable[[OwnLearner], AgentsPlan | None] = lambda learner: None
-    """Gives the networks that workers build if each seat has its own; None if one network plays all seats."""
+    """Makes the networks that workers build if each seat has its own; None if one network plays all seats."""
 
 
 _REGIMES = {

@@ -174,7 +174,7 @@ def _profile(
 
 
 def _gradient_steps(update: Update) -> int:
-    """Gives the gradient steps of all owners together; 0 if the learner does not report them."""
+    """Counts the gradient steps of all owners together; 0 if the learner does not report them."""
     return sum(int(numbers.get(GRADIENT_STEPS, 0)) for numbers in update.report.owners.values())
 
 
@@ -203,7 +203,7 @@ class _End(NamedTuple):
     part: str
     at: float
     busy: float
-    """Gives the CPU time of this process so far, over all threads."""
+    """The CPU time of this process so far, over all threads."""
 
 
 class _LearnerClock:

@@ -33,7 +33,7 @@ class PlayingActor:
         return Greeting.of_this_process(ray.util.get_node_ip_address())
 
     def begin(self, briefing: Briefing) -> Played | None:
-        """Makes the worker. Gives what went wrong, or None."""
+        """Makes the worker. Returns what went wrong, or None."""
         from keisei.parallel.backends.cluster.parcels import Played
         from keisei.parallel.backends.cluster.remote_worker import RemoteWorker
 
@@ -67,8 +67,8 @@ def _import_from(paths: Sequence[str]) -> None:
 
 
 def actor_class(ray: Any) -> Any:
-    """Gives the class as Ray starts it. An actor that dies is not restarted, and no call is repeated by Ray: the
-    manager plays lost slabs again, from the states that it keeps."""
+    """Makes the class as Ray starts it. Ray neither restarts a dead actor nor repeats a call: the manager has lost
+    slabs played again, from the states that it keeps."""
     return ray.remote(
         max_restarts=0, max_task_retries=0, concurrency_groups={PULSE: 1}, scheduling_strategy="SPREAD"
     )(PlayingActor)

@@ -161,7 +161,7 @@ def _say_nothing(*_: Any, **__: Any) -> None:
 
 
 def _provide_token() -> None:
-    """Gives a cluster of this process a token of its own. Ray would write one into a file that others can read."""
+    """Sets a token of its own for a cluster of this process. Ray would write one into a file that others can read."""
     if _tokens_are_on() and "RAY_AUTH_TOKEN" not in os.environ and "RAY_AUTH_TOKEN_PATH" not in os.environ:
         os.environ["RAY_AUTH_TOKEN"] = _OWN_TOKEN
 
@@ -171,7 +171,7 @@ _OWN_TOKEN = secrets.token_hex(32)
 
 
 def token_file() -> Path | None:
-    """Gives the file that Ray takes the token from; None if it takes it from the environment, or needs none."""
+    """Finds the file that Ray takes the token from; None if it takes it from the environment, or needs none."""
     if not _tokens_are_on() or "RAY_AUTH_TOKEN" in os.environ:
         return None
     return Path(os.environ.get("RAY_AUTH_TOKEN_PATH", Path.home() / ".ray" / "auth_token"))
@@ -195,7 +195,7 @@ def _tokens_are_on() -> bool:
 
 
 def _reachable(address: str) -> str:
-    """Gives the address of a cluster as host:port, after a short try. Ray alone would try for minutes."""
+    """Finds the address of a cluster as host:port, and gives up soon. Ray alone would try for minutes."""
     if "://" in address:
         raise ClusterError(
             f"parallel.address = {address}: Keisei runs on a node of the cluster, not through Ray Client; log in there "
@@ -220,7 +220,7 @@ def _try(address: str) -> None:
 
 
 def _is_on_loopback_alone(address: str) -> bool:
-    """Tells whether a cluster that answers at an address does not answer at the one in the network that Ray takes
+    """Checks if a cluster that answers at an address does not answer at the one in the network that Ray takes
     instead of a loopback address."""
     from ray._private.services import resolve_ip_for_localhost
 

@@ -37,7 +37,7 @@ def machine_identity() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Gives the versions that must be the same on every node."""
+    """Lists the versions that must be the same on every node."""
     found = {"python": platform.python_version()}
     for package in ("ray", "torch", "keisei"):
         try:

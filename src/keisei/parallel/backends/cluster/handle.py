@@ -369,19 +369,19 @@ class RayHandle:
 
 
 def _named(order: Order, state: bytes) -> set[int]:
-    """Gives the members that games of an order may meet."""
+    """Lists the members that the games of an order may meet."""
     members, _ = split_members(state)
     return {order.lineup.member} | (set() if members is None else set(members.tolist()))
 
 
 def _is_of(record: SlabRecord, order: Order) -> bool:
-    """Tells whether a record is the one that was ordered. A second delivery of another one is not."""
+    """Checks if a record is the one that was ordered. A second delivery of another one is not."""
     same = (record.table, record.epoch, record.sequence) == (order.table, order.epoch, order.sequence)
     return same and order.version in (-1, record.version)
 
 
 def _in_short(error: Exception | None) -> str:
-    """Gives the sentence of Ray's long messages that says why."""
+    """Finds the sentence in one of Ray's long messages that says why."""
     text = str(error)
     if "No module named" in text or "failed to import on the worker" in text:
         return "keisei cannot be imported there; install it on every node"

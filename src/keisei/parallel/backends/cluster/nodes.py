@@ -19,7 +19,7 @@ class Node:
     """All that it has, by name: CPU, GPU, memory in bytes and others."""
 
     def places(self, demand: Mapping[str, float]) -> int:
-        """Gives how many workers fit here."""
+        """Computes how many workers fit on this node."""
         return min(int(self.resources.get(name, 0.0) / amount) for name, amount in demand.items())
 
     @property
@@ -39,7 +39,7 @@ def alive_nodes(ray: Any) -> list[Node]:
 
 
 def demand_of(cpus: float, gpus: float) -> dict[str, float]:
-    """Gives what one worker reserves."""
+    """Computes what one worker reserves."""
     return {"CPU": cpus} | ({"GPU": gpus} if gpus else {})
 
 

@@ -77,7 +77,7 @@ class RemoteWorker:
         return Played.of(record, self.steps, self._arena.slab(0), state, self._compress)
 
     def _saved(self, record: SlabRecord, slot: int) -> tuple[bytes, int]:
-        """Gives the state that the worker has left, and the slot of the manager's arena for it."""
+        """Returns the state that the worker has left, and the slot of the manager's arena for it."""
         if record.state_slot == THROUGH_PIPE:
             return b"".join(self._pieces), THROUGH_PIPE
         return self._arena.read_state(0), slot

@@ -107,7 +107,7 @@ def growth(given: Assumptions, most: int) -> Iterator[Forecast]:
 
 
 def bend(forecasts: Sequence[Forecast]) -> Forecast | None:
-    """Gives the first forecast after which more nodes bring little; None if the curve does not bend."""
+    """Finds the first forecast after which more nodes bring little; None if the curve does not bend."""
     for before, after in pairwise(forecasts):
         gain = after.transitions_per_second / before.transitions_per_second
         if gain < 1 + (GAIN - 1) * (after.nodes / before.nodes - 1):

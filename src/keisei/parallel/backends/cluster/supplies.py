@@ -24,7 +24,7 @@ class Supplies:
         self._members: dict[int, Any] = {}
 
     def weights(self, version: int) -> tuple[int, Any]:
-        """Gives a version of the weights and its reference; -1 is the newest. Without a network there are none."""
+        """Gets a version of the weights and its reference; -1 is the newest. Without a network there are none."""
         if self._reader is None:
             return version, None
         wanted = self._reader.version if version < 0 else version
@@ -41,7 +41,7 @@ class Supplies:
         return () if self._shelf is None else tuple(sorted(self._shelf.members))
 
     def members(self, wanted: Collection[int]) -> list[Any]:
-        """Gives references to the weights of members. All of them are on the shelf."""
+        """Gets references to the weights of members. All of them are on the shelf."""
         assert self._shelf is not None or not wanted
         self._members = {number: self._members[number] for number in self.on_shelf if number in self._members}
         for number in wanted:
