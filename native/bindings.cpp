@@ -19,7 +19,7 @@ using namespace nb::literals;
 namespace keisei {
 namespace {
 
-// Gives -1, or 2 * row + fault - 1 of the first row that nothing can be drawn from.
+// Returns -1, or 2 * row + fault - 1 of the first row that nothing can be drawn from.
 int sample(Array<const float> logits, Array<const bool> legal, Array<const double> uniforms, float temperature,
            Array<const float> epsilons, Array<int> actions, Array<float> log_probs) {
     const std::size_t rows = uniforms.size(), count = rows ? logits.size() / rows : 0;

@@ -12,7 +12,7 @@ struct Exploration {
 
 enum RowFault : int { NO_FAULT, NO_LEGAL_ACTION, NOT_FINITE };
 
-// One row of a batch. `uniform` in [0, 1) picks the action; gives its logarithmic probability too.
+// One row of a batch. `uniform` in [0, 1) picks the action. Writes it with its log-probability.
 RowFault sample_row(const float* logits, const bool* legal, int actions, double uniform, Exploration exploration,
                     int& action, float& log_prob);
 

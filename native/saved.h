@@ -40,7 +40,7 @@ struct SavedBatch {
         return blob;
     }
 
-    // False where the bytes are no state of this batch, which is then as it was.
+    // Returns false if the bytes are no state of this batch. The batch then does not change.
     template <typename Batch>
     static bool load(Batch& batch, const std::string& blob) {
         std::size_t at = 0;

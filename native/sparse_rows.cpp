@@ -121,8 +121,8 @@ inline u64 set_bytes(const u8* bytes) {
     return mask;
 }
 
-// Writes first + i for each i where a number is not 0, and up to 8 numbers beyond; gives how many. Eight are written at
-// once, whether there are so many or not: guessing wrong when to stop takes longer.
+// Writes first + i for each i where a number is not 0, and up to 8 numbers beyond. Returns how many. Eight are written
+// at once, even if fewer are left: a wrong guess of when to stop takes longer.
 int find_set(const u8* bytes, int count, int first, int* out) {
     int found = 0, at = 0;
     for (; at + 64 <= count; at += 64) {

@@ -53,17 +53,17 @@ class Batch {
     void observe(u8* out) const;
     void legal(bool* out) const;
     void pack(u8* out) const;
-    // Expands packed rows of any game with these rules. Gives -1, or the first row that is no possible position.
+    // Expands packed rows of any game with these rules. Returns -1, or the first row that is no possible position.
     int expand(const u8* packed, int count, u8* observations, bool* legal) const;
     void random_actions(int* out) const;
     // The actions of the heuristic player for some games, with a key for each that decides between equal ones.
     void heuristic_actions(const int* games, int count, const u64* keys, int* out) const;
-    // Gives how many games finished; or, where an action is not legal, -1 - its row, and plays nothing.
+    // Returns how many games finished. If an action is not legal, plays nothing and returns -1 - its row.
     int step(const int* actions, const StepOutput& out);
 
     std::string save() const;
     // Goes on from a saved state, with its seed and its numbers of games.
-    // False where the bytes are no state of this batch, which is then as it was.
+    // Returns false if the bytes are no state of this batch. The batch then does not change.
     bool load(const std::string& blob);
 
   private:

@@ -67,7 +67,7 @@ struct Position {
         return true;
     }
     void pack(const Rules& rules, u8* out) const;
-    // False where the bytes are no position that a game can come to. A position that is won passes.
+    // Returns false if the bytes are no position that a game can reach. A won position is accepted.
     bool unpack(const Rules& rules, const u8* in);
 };
 
@@ -80,7 +80,7 @@ Position first_position(const Rules& rules, Dice& dice);
 // The legal actions as bits. There are none exactly where the game is won.
 u32 legal_actions(const Position& p, const Rules& rules);
 
-// Plays a legal action; the turn passes until somebody can play. Gives whether a token was captured.
+// Plays a legal action; the turn passes until somebody can play. Returns true if a token was captured.
 bool play(Position& p, const Rules& rules, int action, Dice& dice);
 
 // The token that a token of the seat to move captures when it comes to a position: one of the next seat first, and

@@ -1,5 +1,5 @@
 // The core on its own, without Python, for the sanitizers: it plays, packs, saves and reads damaged bytes
-// with buffers of exactly the right size. `make sanitize` builds and runs it. Wrong results fail it too.
+// with buffers of exactly the right size. `make sanitize` builds and runs it. A wrong result is a failure too.
 #include <cstdio>
 #include <exception>
 #include <string>

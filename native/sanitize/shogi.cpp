@@ -272,7 +272,7 @@ std::string taking_back() {
 
 namespace {
 
-// Gives whether the bytes are a position; if so, it must pack to the same bytes and bear everything.
+// Checks if the bytes are a position. If so, it must pack to the same bytes and pass every exercise.
 bool read_packed(const std::string& bytes) {
     const std::vector<u8> exact(bytes.begin(), bytes.end());
     Position p;
@@ -397,7 +397,7 @@ std::string damaged_states() {
 
 namespace {
 
-// The same search without anything clever.
+// The same search in its plainest form, to compare with.
 int plain_negamax(Position& p, int depth, int ply) {
     MoveList list;
     generate(p, p.checkers(), list);

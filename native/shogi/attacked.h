@@ -1,5 +1,5 @@
-// What a side attacks as a whole. Steps are taken by all pieces at once, direction by direction; only sliders are
-// asked one by one.
+// All squares that a side attacks. Steps are computed for all pieces at once, direction by direction; sliders are
+// computed one by one.
 #pragma once
 
 #include "shogi/position.h"

@@ -12,8 +12,8 @@ constexpr float WHOLE_SET = 126;  // the material of all pieces, unpromoted
 constexpr int BLOCK = 16;
 static_assert(LISTED_ACTIONS % BLOCK == 0);
 
-// Where an action stands in a game's list, or past all of it. Whole blocks are compared at once; what earlier
-// positions left behind the list comes after all that is legal.
+// The index of an action in a game's list; its length or more if it is not there. Whole blocks are compared at once:
+// what earlier positions left behind the list comes after all legal actions.
 int place_of(int action, const u16* list) {
     if (action < 0 || action >= ACTIONS) return LISTED_ACTIONS;
     for (int at = 0; at < LISTED_ACTIONS; at += BLOCK) {

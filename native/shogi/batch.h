@@ -53,12 +53,12 @@ class Batch {
     void legal(bool* out) const;
     void pack(u8* out) const;
     void random_actions(int* out) const;
-    // Gives how many games finished; or, where an action is not legal, -1 - its row, and plays nothing.
+    // Returns how many games finished. If an action is not legal, plays nothing and returns -1 - its row.
     int step(const int* actions, const StepOutput& out);
 
     std::string save() const;
     // Goes on from a saved state, with its seed and its numbers of games.
-    // False where the bytes are no state of this batch, which is then as it was.
+    // Returns false if the bytes are no state of this batch. The batch then does not change.
     bool load(const std::string& blob);
 
   private:

@@ -168,7 +168,7 @@ int expand(Array<const u8> packed, int max_plies, nb::object observations, nb::o
     return -1;
 }
 
-// A player's choice for each packed position. Gives -1, or the first row that is no position or has no legal move.
+// A player's choice for each packed position. Returns -1, or the first row that is no position or has no legal move.
 template <typename Player>
 int choose(Array<const u8>& packed, Array<const u64>& keys, Array<int>& actions, Array<int>& scores, Array<u64>& nodes,
            Player player) {

@@ -1,4 +1,4 @@
-// The positions that a game went through: what repetition, taking back and records need.
+// The positions of a game so far, for repetition, taking moves back, and records.
 #pragma once
 
 #include <array>

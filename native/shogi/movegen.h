@@ -1,4 +1,4 @@
-// Legal moves, all of them and no others. A sink decides what becomes of them: a list, a count, a mask.
+// Generates exactly the legal moves. A sink takes them: a list, a count, or a mask.
 #pragma once
 
 #include "shogi/actions.h"
@@ -45,9 +45,9 @@ struct MoveCount {
 
 constexpr int WRITE_AHEAD = 4;
 
-// Calls write(i, square) for the i-th square of a set, and gives how many there are. It writes four at a time, and so
-// up to four more than there are, some square or other: how many squares a piece reaches nobody foretells, and each
-// loop that ends unforeseen costs more than a few writes that the next ones cover.
+// Calls write(i, square) for the i-th square of a set, and returns how many there are. It writes four at a time, and so
+// up to four more than there are, with any squares. A processor cannot predict how many squares a piece reaches, and a
+// loop whose end it did not predict costs more than a few writes that later ones cover.
 template <typename Write>
 inline int write_squares(Bitboard set, Write write) {
     int at = 0;
@@ -142,7 +142,7 @@ bool is_pawn_drop_mate(const Position& p, int square) {
     const Bitboard pawn = Bitboard::of(square), occupied = p.occupied() | pawn;
     Bitboard takers = and_not(p.attackers(Them, square, occupied), Bitboard::of(king));
     while (takers) {
-        // Whoever takes leaves its square; is its king safe then?
+        // The piece that takes leaves its square; is its king safe then?
         const int from = takers.pop();
         if (!p.attacked(Us, king, occupied ^ Bitboard::of(from))) return false;
     }

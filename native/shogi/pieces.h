@@ -39,7 +39,7 @@ constexpr int seen_by(Color c, int square) { return c == BLACK ? square : 80 - s
 
 // to | from << 7 | promote << 14; a drop has from = 80 + piece type.
 using Move = u16;
-constexpr Move NO_MOVE = 0;  // from == to == 1a, which no move is
+constexpr Move NO_MOVE = 0;  // from == to == 1a: no real move
 constexpr Move PROMOTE = 1 << 14;
 constexpr Move board_move(int from, int to, bool promote = false) {
     return Move(to | from << 7 | (promote ? PROMOTE : 0));

@@ -24,7 +24,7 @@ enum Rules { STRICT, COMPOSED };
 
 class Position {
   public:
-    // Built from 81 piece codes and two hands of 7 counts. Gives the rule that is broken, or "".
+    // Built from 81 piece codes and two hands of 7 counts. Returns the rule that is broken, or "".
     std::string set(const u8* board, const u8* hands, Color turn, Rules rules = STRICT);
     const char* broken_rule(Rules rules) const;
 
@@ -50,7 +50,7 @@ class Position {
     // The pieces of the side to move that a slider pins to their king.
     Bitboard pinned() const;
 
-    // Plays a pseudo-legal move and gives the piece that it took (0 for none), which `undo` wants back.
+    // Plays a pseudo-legal move and returns the piece that it took (0 for none). Pass it to `undo`.
     int play(Move m);
     void undo(Move m, int captured);
 
@@ -60,7 +60,7 @@ class Position {
     int material() const;
 
     void pack(const Clock& clock, u8* out) const;
-    // Gives the rule that is broken, or nullptr. A position that breaks one is left unusable. What is
+    // Returns the rule that is broken, or nullptr. A position that breaks one is left unusable. What is
     // unpacked can generate moves and be seen; `fill_key` makes it ready to play them.
     const char* unpack(const u8* in, Clock& clock);
     void fill_key();

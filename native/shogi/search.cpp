@@ -31,7 +31,7 @@ bool has_free_pawn(const Position& p) {
     return bool(and_not(forward<Us>(and_not(p.of(Us, PAWN), p.pinned())), p.of(Us)));
 }
 
-// Is there a legal move? Nearly always a pawn answers that without the others being asked.
+// Is there a legal move? A pawn nearly always has one, so pawns are tried first.
 bool can_move(const Position& p) {
     const Bitboard checkers = p.checkers();
     if (!checkers && (p.turn() == BLACK ? has_free_pawn<BLACK>(p) : has_free_pawn<WHITE>(p))) return true;

@@ -1,4 +1,4 @@
-// Two players of the core: one grabs what it can, one looks ahead. Both count material and nothing else.
+// Two players of the core: a greedy one, and one that looks ahead. Both count material and nothing else.
 #pragma once
 
 #include "shogi/position.h"

@@ -34,8 +34,8 @@ struct Bits {
     }
 };
 
-// Writes one byte, 0 or 1, for each square. Beyond them up to 15 bytes become 0: whoever writes planes in order lets
-// the next plane cover what ran over.
+// Writes one byte, 0 or 1, for each square, and up to 15 bytes of 0 behind them. Write planes in order, so that each
+// plane covers the extra bytes of the one before.
 #if defined(__AVX2__)
 
 template <bool Turned>

@@ -1,1 +1,1 @@
-"""How weights get better: a batch in, new weights out. Learners know nothing of workers."""
+"""Learners: a batch in, new weights out. They know nothing of workers."""

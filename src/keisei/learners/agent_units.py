@@ -49,7 +49,7 @@ class Alone:
     def learn(
         self, views: Mapping[int, Any], progress: float, made: Sequence[Any] = ()
     ) -> dict[int, Outcome]:
-        """Trains the agent. Steps that it has ``made`` in this training are not made again."""
+        """Trains the agent. The steps in ``made`` count as done and are not repeated."""
         if self.rests(views):
             return {self.agent: {}}
         try:

@@ -88,8 +88,8 @@ class DQN:
         self._precision = half_precision(mixed_precision, self._device)
 
     def learn(self, view: ReplayView, progress: float, made: Sequence[GradientStep] = ()) -> Report:
-        """Makes the gradient steps that are due, each with its own sample. Those that were ``made`` already are not
-        made again."""
+        """Makes the gradient steps that are due, each with its own sample. The steps in ``made`` count as done and are
+        not repeated."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.learning_rate_at(progress)
         self.network.train()
@@ -133,7 +133,7 @@ class DQN:
         return GradientStep(sum(losses), sum(q_means), np.concatenate(errors))
 
     def predicted(self, sample: ReplaySample) -> Tensor:
-        """[n, quantiles]: what the network says of the decisions, with gradients."""
+        """[n, quantiles]: the network's values of the decisions, with gradients."""
         observations, listed = self._unpacked(sample.packed)
         values = self._values(self._run_network, observations, listed)
         taken = (listed == as_tensor(sample.actions).to(self._device)[:, None]).int().argmax(1, keepdim=True)
@@ -141,7 +141,7 @@ class DQN:
 
     @torch.no_grad()
     def targets(self, sample: ReplaySample) -> Tensor:
-        """[n, quantiles]: what it should say."""
+        """[n, quantiles]: the targets of these values."""
         # A game that ended has no next position. Its own position stands in, with the factor 0, so that the shape of
         # the batch never changes: oneDNN keeps memory for every new one.
         has_next = sample.discounts != 0

@@ -1,4 +1,4 @@
-"""Imitation: a network learns to play what was played, and to foresee the results.
+"""Imitation: a network learns to play the recorded moves, and to predict the results.
 
 The loss is the cross-entropy of the recorded action among the legal ones, plus a share of the squared error of the
 value. Decisions of games without a result teach only the action.

@@ -1,7 +1,7 @@
 """Independent agents as one learner: each has its own network, memory and optimiser, and nothing is shared.
 
 What is joined is work, not knowledge: equal agents are computed at once, or several at a time on threads or in
-processes. An agent that cannot learn is told and left out, and tries again with the next training.
+processes. An agent that cannot learn is reported and left out, and tries again in the next training.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class IndependentLearners:
         self.plan = acting
         self.network = AgentsNetwork(game.spec, acting.stacks, [self._played(s) for s in acting.stacks])
         self.whole = RLock()
-        """Held while weights change. Whoever reads them from another thread takes it too."""
+        """The lock that is held while weights change. Other threads take it to read them."""
         self._runner: Runner = (
             UnitProcesses(plans, threads, timeout)
             if training == "processes"

@@ -149,8 +149,8 @@ class PPO:
         self._precision = half_precision(mixed_precision, self._device)
 
     def learn(self, view: Rollout, progress: float, made: Sequence[Losses] = ()) -> Report:
-        """Learns for some epochs of minibatches; fewer if the policy moves too far from the one that acted. The steps
-        that were ``made`` already, the first ones, are not made again. An empty rollout teaches nothing."""
+        """Learns for some epochs of minibatches; fewer if the policy moves too far from the one that acted. The first
+        steps, which are in ``made``, count as done and are not repeated. An empty rollout changes nothing."""
         if not len(view):
             return NOTHING_LEARNED
         config = self.config

@@ -1,4 +1,4 @@
-"""The saved state of a learner: whether it is one, before anything of it is loaded."""
+"""Checks the saved state of a learner before anything of it is loaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 1 << 53
 
 def checked_document(state: State, name: str, groups: Sequence[str], count: str) -> dict[str, Any]:
     """Reads the document of a learner's state. Raises ``CheckpointError`` if it lacks tensors or entries, or if its
-    ``count`` of updates or steps is no count."""
+    ``count`` of updates or steps is not a whole number of 0 or more."""
     document = state.document if isinstance(state.document, dict) else {}
     missing = [f"the {group}'s tensors" for group in groups if group not in state.tensors]
     missing += [f"the document's {entry}" for entry in ("optimizer", count) if entry not in document]

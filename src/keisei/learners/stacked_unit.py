@@ -1,9 +1,9 @@
 """Agents that are trained in one computation.
 
-Each agent brings its own rows, and a stacked network (``policies.stacked_network``) meets each row with the weights of
-its agent. The loss is the sum of all agents' losses, so the gradient of an agent is that of its own loss. It is scaled
-by its own norm, and Adam moves each weight by itself. So a stacked step is what the agents would do one after the
-other, up to the rounding of sums. No bit of an agent depends on another: if one fails, its rows are filled with an
+Each agent brings its own rows, and a stacked network (``policies.stacked_network``) computes each row with the weights
+of its agent. The loss is the sum of all agents' losses, so the gradient of an agent is that of its own loss. It is
+scaled by its own norm, and Adam moves each weight by itself. So a stacked step is what the agents would do one after
+the other, up to the rounding of sums. No bit of an agent depends on another: if one fails, its rows are filled with an
 empty game, so that no shape changes, and its weights stay as they are.
 """
 
@@ -43,7 +43,8 @@ class StackedUnit(ABC, Generic[OneLearner]):
     def __init__(
         self, agents: Sequence[int], learners: Sequence[OneLearner], network: ActorCritic, game: Game
     ) -> None:
-        """``network`` is a stacked network of so many members. It takes over the weights of the learners."""
+        """``network`` is a stacked network with a member for each learner. It takes over the weights of the
+        learners."""
         self.agents = tuple(agents)
         self.learners: tuple[OneLearner, ...] = tuple(learners)
         self.network = network
@@ -59,7 +60,7 @@ class StackedUnit(ABC, Generic[OneLearner]):
         failures: dict[int, str] = {}
         try:
             numbers = self._learn_at_once(views, progress, made, failures)
-        except Exception as error:  # nobody knows whose fault it is: each of them goes on alone
+        except Exception as error:  # it is unknown which agent failed: each of them goes on alone
             self._tell(error)
             self._adam.scatter()
             outcomes: dict[int, Outcome] = dict(failures)
@@ -85,7 +86,7 @@ class StackedUnit(ABC, Generic[OneLearner]):
         each."""
 
     def _tell(self, error: Exception) -> None:
-        """Tells the first failure as a warning, since agents that learn one by one take longer."""
+        """Logs the first failure as a warning, since agents that learn one by one take longer."""
         level = logging.INFO if self._is_told else logging.WARNING
         self._is_told = True
         logger.log(
@@ -100,7 +101,7 @@ class StackedUnit(ABC, Generic[OneLearner]):
         return self.learners[self.agents.index(agent)]
 
     def _is_finite(self, agent: int, loss: float, rows: Any, failures: dict[int, str]) -> bool:
-        """Checks if the loss of an agent is finite. If not, the agent's learner says why."""
+        """Checks if the loss of an agent is finite. If not, notes why, as the agent's learner says."""
         try:
             self._learner(agent).demand_finite(loss, rows)
         except Exception as error:

@@ -172,7 +172,7 @@ def _prepare(plans: tuple[AgentPlan, ...]) -> None:
 
 
 def _train(task: _Task) -> _Result:
-    """Trains one agent exactly as it would train in the process that sent it."""
+    """Trains one agent exactly as the process that sent it would."""
     if task.agent not in _learners:
         plan = _plans[task.agent]
         _learners[task.agent] = plan.build(plan.make_game())

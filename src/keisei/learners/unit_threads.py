@@ -48,7 +48,7 @@ class UnitThreads:
         return {**failed, **work.outcomes}
 
     def close(self) -> None:
-        """Nothing is left between two trainings."""
+        """Does nothing, since no thread outlives a training."""
 
     @property
     def _late_text(self) -> str:
@@ -56,7 +56,7 @@ class UnitThreads:
 
 
 class _Work:
-    """The units of one training, and what came of them."""
+    """The units of one training, and their results."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class _Work:
         while (unit := self._take()) is not None:
             try:
                 found = unit.learn(self._views, self._progress)
-            except BaseException as error:  # a thread must say what became of its unit
+            except BaseException as error:  # a thread must report how its unit ended
                 found = dict.fromkeys(unit.agents, in_one_line(error))
             self._end(unit, found)
 
     def wait(self, timeout: float) -> None:
-        """Waits until all units are done, or none has ended for so long."""
+        """Waits until all units are done, or none has ended for ``timeout`` seconds."""
         with self._changed:
             while self._left and self._changed.wait(timeout):
                 pass

@@ -177,8 +177,8 @@ class Collector:
         return done, sum(worker.is_ready for worker in self._workers)
 
     def _all_start(self) -> bool:
-        """Whether workers start and none runs, as after a loss of all of them. That may take longer than a step: on a
-        busy machine, a new process imports torch for half a minute."""
+        """Whether workers are starting and none runs, for example after all were lost. A start may take longer than a
+        step: on a busy machine, a new process imports torch for half a minute."""
         states = {worker.state for worker in self._workers if not worker.is_queued}
         return WorkerState.STARTING in states and WorkerState.RUNNING not in states
 
@@ -220,7 +220,8 @@ class _Progress:
         self._since = time.monotonic()
 
     def look(self, progress: tuple[int, int], message: Callable[[float], str], at_least: float) -> None:
-        """``at_least`` is for times in which a change takes longer."""
+        """Raises an error if ``progress`` has not changed for too long. ``at_least`` is the shortest patience, for
+        times in which a change takes longer."""
         patience = max(self._patience, at_least)
         if progress != self._seen:
             self._seen, self._since = progress, time.monotonic()

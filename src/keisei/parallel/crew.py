@@ -130,8 +130,8 @@ class Crew:
                 raise WorkerStartError(_why_not_ready(starting[0], patience))
 
     def _can_go_on(self, is_late: bool) -> bool:
-        """Checks if there are workers enough without those that wait for a place: all places are taken, or others
-        keep them from us."""
+        """Checks if the workers that can play are enough to go on: they take all places, or the others have waited long
+        enough for theirs."""
         playing = sum(worker.can_play for worker in self.workers)
         return playing > 0 and (is_late or playing >= self._backend.places())
 

@@ -12,7 +12,7 @@ from keisei.parallel.workers import WORKING, Worker
 
 class Dealer:
     """Deals tables to workers. A table stays with the worker that holds its games, unless another worker has nothing to
-    do. Whoever asks sends the orders of a worker before it takes the next ones."""
+    do. The caller must send the orders of a worker before it takes the next ones."""
 
     def __init__(
         self,

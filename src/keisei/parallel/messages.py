@@ -65,7 +65,7 @@ class Order:
     source: int = 0
     """The state slot to load from."""
     lineup: Lineup = SELF_PLAY
-    """Whom games meet that begin in this slab."""
+    """The opponents of games that begin in this slab."""
 
     def encode(self) -> bytes:
         return _ORDER.pack(

@@ -139,7 +139,7 @@ class ParallelManager:
             Dealer(self.tables, self.communicator.workers, lambda: self.version), self.supervisor,
         )  # fmt: skip
         self.lineups: Lineups | None = None
-        """Whom each table meets; None without a league."""
+        """The members of the league that each table meets; None without a league."""
         if shelf is not None and self._league is not None and self.model_config is not None:
             self.lineups = Lineups(self.tables, self.arena, shelf, self._league, self.model_config)
 

@@ -20,7 +20,7 @@ manager and worker never both wait for the other to read."""
 
 
 class LeaguePlan(Settings):
-    """Who may sit beside the learner. Earlier versions of the learner come and go on the shelf; the rest is known
+    """The opponents that the learner may meet. Its own earlier versions come and go on the shelf; the others are known
     from the start."""
 
     players: dict[int, PolicyConfig] = Field(default_factory=dict)

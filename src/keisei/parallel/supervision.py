@@ -138,7 +138,7 @@ class Supervisor:
 
 
 def _tell(worker: Worker) -> None:
-    """Tells the death of a worker in one line. The run's log keeps the traceback too."""
+    """Describes the death of a worker in one line. The run's log keeps the traceback too."""
     if worker.state is WorkerState.STOPPED:
         return
     is_out = worker.state is WorkerState.QUARANTINED

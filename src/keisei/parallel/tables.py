@@ -66,7 +66,7 @@ class Table:
     """Counts resets. New orders have this epoch."""
     next_sequence: int = 0
     lineup: Lineup = SELF_PLAY
-    """Whom games meet that begin in slabs which are ordered from now on."""
+    """The opponents of games that begin in slabs ordered from now on."""
     saved: SavedGames | None = None
     """The state after the last slab that was handed in; None if there was none."""
     orders: deque[Order] = field(default_factory=deque)

@@ -80,7 +80,7 @@ class ActionNet(ActorCritic):
         return self._scores(self.told(summary)[:, None] + products).transpose(1, 2).flatten(1)
 
     def _listed_scores(self, flat: Tensor, summary: Tensor, actions: Tensor) -> Tensor:
-        """[n, outputs · k]: the scores of the actions that are asked for; others have any."""
+        """[n, outputs · k]: the scores of these actions. Those of negative actions have no meaning."""
         # In the order [output, action], so the first block names the actions.
         listed = actions.reshape(len(flat), self._outputs, -1)[:, 0].long()
         row, column, action = self._by_kind(listed)

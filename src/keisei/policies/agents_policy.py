@@ -139,7 +139,7 @@ _WHOSE = (
 
 
 class SeatPolicy:
-    """The agent of one seat, for programs that ask it by itself."""
+    """The agent of one seat, for programs that use it alone."""
 
     def __init__(self, agents: AgentsPolicy, seat: int) -> None:
         self._agents, self.seat = agents, seat

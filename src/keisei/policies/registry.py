@@ -53,8 +53,8 @@ def build_policy(
 
 
 def named_player(name: str, spec: GameSpec) -> Policy | None:
-    """Makes one of ``PLAYERS`` for games of this spec; None if the name is not one of them. Whether a batch offers what
-    the player needs shows when it plays; ``check_player`` tells before."""
+    """Makes one of ``PLAYERS`` for games of this spec; None if the name is not one of them. It does not check that the
+    game offers what the player needs; ``check_player`` does."""
     kind, _, depth = name.partition(":")
     if name == "random":
         return RandomPolicy()
@@ -75,8 +75,8 @@ def named_player(name: str, spec: GameSpec) -> Policy | None:
 
 
 def check_player(name: str, game: Game) -> Policy | None:
-    """Makes one of ``PLAYERS`` as ``named_player`` does, and checks that the game offers what it needs. The game is a
-    new one; it is played."""
+    """Makes one of ``PLAYERS`` as ``named_player`` does, and checks that the game offers what it needs. Pass a new
+    game: the check plays it."""
     player = named_player(name, game.spec)
     if player is not None:
         need_offers(player, game)

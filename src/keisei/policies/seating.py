@@ -64,7 +64,7 @@ class OpponentConfig(PolicyConfig):
 
 @dataclass(frozen=True, slots=True)
 class Lineup:
-    """Whom the games of a table meet that begin now."""
+    """The member of the league that the next games of a table meet."""
 
     member: int = LEARNER
     """The number of a member of the league."""

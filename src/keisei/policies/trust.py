@@ -1,12 +1,12 @@
-"""Which runs may bring code along. A run is a folder that people pass on, so what it names may be a stranger's.
+"""Which runs may import code. People pass runs on as folders, so the code that a run names may be a stranger's.
 
-Games that are registered and networks that come with Keisei are no question. Other code (``module:Class``,
-``path.py:Class``), and a Ray cluster to connect to, are used only if the user said so: with ``--trust RUN``, with
-``keisei.load(..., trust=True)``, or by starting the run here themselves. What they said is kept outside of the run, in
-a file for each trusted path, with the run's id, the names, and the files that these came from. If one of them changes,
-they are asked again.
+Registered games and Keisei's own networks are always allowed. Other code (``module:Class``, ``path.py:Class``), and a
+Ray cluster to connect to, are used only if the user said so: with ``--trust RUN``, with ``keisei.load(...,
+trust=True)``, or by starting the run here themselves. What they said is kept outside of the run, in a file for each
+trusted path, with the run's id, the names, and the files that these came from. If one of them changes, they are asked
+again.
 
-The check stands where the data of a run is read. Workers get what their trainer has decided.
+Data of a run is checked where it is read. Workers follow the decision of their trainer.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def code_in(document: object, place: str = "") -> dict[str, str]:
 
 def demand_trust(run: RunDirectory | None, document: object, source: str, given: Iterable[str] = ()) -> None:
     """Raises ``UntrustedCodeError`` if data of a run names code that the user does not trust there. ``given`` is code
-    that the user has named themselves just now. What was found outside of a run is trusted in nothing."""
+    that the user has named themselves just now. Outside of a run, only ``given`` code is trusted."""
     wanted = {name: place for name, place in code_in(document).items() if name not in {*given}}
     if not wanted:
         return
@@ -183,7 +183,7 @@ def _objection(trusted: _Trusted, run: RunDirectory, name: str) -> str:
     if name not in trusted.code:
         return f"this run was trusted with other code ({', '.join(trusted.code)})"
     now, then = _origin(name), trusted.code[name]
-    # Code that is nowhere cannot run, and the error of the import says where it was looked for.
+    # Code that does not exist cannot run, and the error of the import says where it was looked for.
     return f"it came from {then or 'nowhere'} before and comes from {now} now" if now and now != then else ""
 
 

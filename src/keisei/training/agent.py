@@ -47,7 +47,7 @@ _OF_ONE_RUN = (CONFIG, ID, LOCK, "control", "live.json")
 
 @dataclass(frozen=True)
 class Score:
-    """How an agent did against an opponent."""
+    """The results of an agent against an opponent."""
 
     score: float
     """The share of the games that it won; a draw is half a win. In games of other than two seats: the share of
@@ -136,8 +136,8 @@ class Agent:
     def learn(
         self, *, minutes: float | None = None, steps: int | None = None, callbacks: Sequence[Callback] = ()
     ) -> Self:
-        """Trains for so long, or for so many transitions, whichever comes first; for five minutes if neither is given.
-        Another call goes on from there. Ctrl-C saves first."""
+        """Trains for ``minutes`` or for ``steps`` transitions, whichever comes first; for five minutes if neither is
+        given. Another call goes on from there. Ctrl-C saves first."""
         if minutes is None and steps is None:
             minutes = USUAL_MINUTES
         before = self._counters()
@@ -261,7 +261,7 @@ def _as_player(opponent: PlayerLike | Agent | TrainedPlayer) -> PlayerLike:
 
 
 def _own_of(run: Path) -> Callable[[str, list[str]], list[str]]:
-    """Says what belongs to one run alone and is not copied."""
+    """Makes a filter of the files that belong to one run alone and are not copied."""
     return lambda folder, names: [name for name in names if Path(folder) == run and name in _OF_ONE_RUN]
 
 

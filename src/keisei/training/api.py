@@ -80,10 +80,10 @@ def train(
     """Trains a preset, a settings file, settings, a game, or an existing run.
 
     A run of the same name is resumed with its own settings, changed by ``overrides``, ``steps`` and ``minutes``, and by
-    what a file or settings given here write. What its checkpoint depends on cannot change; that is a
-    ``RunSettingsError``. A checkpoint such as ``first@42`` makes a branch, which needs a ``name``; ``weights_from``
-    begins a new run with the weights of one. ``existing`` may be ``restart`` (start over, and keep the old run under
-    another name) or ``overwrite`` (delete it). ``overrides`` are assignments such as ``"learner.learning_rate=1e-3"``.
+    the file or the settings given here. Changing a setting that its checkpoint depends on raises ``RunSettingsError``.
+    A checkpoint such as ``first@42`` makes a branch, which needs a ``name``; ``weights_from`` begins a new run with the
+    weights of one. ``existing`` may be ``restart`` (start over, and keep the old run under another name) or
+    ``overwrite`` (delete it). ``overrides`` are assignments such as ``"learner.learning_rate=1e-3"``.
     """
     assignments = [*as_assignments(overrides), *length_overrides(steps, minutes)]
     plan = plan_run(
@@ -305,7 +305,7 @@ def _resume(run: RunDirectory, source: Source, overrides: Sequence[str]) -> Plan
 
 
 def _changed_file(run: RunDirectory, config: TrainConfig) -> list[str]:
-    """Checks if the file of a run's game has another content than when the run was last trained."""
+    """Makes a note if the file of a run's game has changed since the run was last trained."""
     before = run.config()["env"].get("source_digest")
     if before in (None, config.env.source_digest):
         return []

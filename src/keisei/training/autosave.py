@@ -13,7 +13,8 @@ from keisei.training.events import Counters, Saved
 from keisei.training.settings import RunSettings
 
 EARLY = (10.0, 30.0, 60.0, 120.0, 300.0)
-"""Seconds of training after which a checkpoint is written in any case: a young run changes fast, and people look."""
+"""Seconds of training after which a checkpoint is written in any case: a young run changes fast, and people watch
+it."""
 RETRY_SECONDS = 60.0
 """Seconds until the next attempt, after a checkpoint that could not be written."""
 

@@ -45,7 +45,7 @@ __all__ = ["StartingPoint", "began_with", "newest_whole", "share_file", "way_bac
 logger = logging.getLogger(__name__)
 
 NEW_GAMES = ("run.seed", "parallel.tables", "parallel.games", "parallel.horizon")
-"""Settings that no run may change on the way, and a branch may: its games begin anew, and its buffer empty."""
+"""Settings that a run never changes, but a branch may: it begins with new games and an empty buffer."""
 _RECORD = re.compile(r"update-(\d{9,})-.+")
 _LEARNED = ("model", "target")
 """The groups of a learner's tensors that are weights of a network."""

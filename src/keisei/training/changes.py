@@ -51,7 +51,7 @@ class Change:
 
 
 def rule_of(section: str, name: str) -> Rule:
-    """Gets what may happen to a setting, which its class says. One that no class knows never changes."""
+    """Gets the rule for changes of a setting from its class. A setting that no class knows never changes."""
     field = TrainConfig.model_fields.get(section)
     for kind in () if field is None else classes_of(field.annotation):
         if name in kind.model_fields:

@@ -82,7 +82,7 @@ def chosen_in_words(settings: Mapping[str, Mapping[str, Any]], spec: GameSpec) -
 
 
 def _regime(spec: GameSpec) -> Regime:
-    """Seats that act at once and are paid each by itself are agents of a world."""
+    """Chooses independent agents for seats that act at once and have rewards of their own."""
     return "independent" if spec.simultaneous and spec.seats > 1 and not spec.zero_sum else "ppo"
 
 

@@ -11,7 +11,7 @@ __all__ = ["ExamSchedule"]
 SHARES = (0.1, 0.25, 0.5, 0.75)
 """Shares of a short run after which it is evaluated, so that it has a curve too."""
 ENOUGH = 2
-"""A run with fewer evaluations than this is short, the one at its end included."""
+"""A run with fewer evaluations than this, the last one included, is short."""
 ROUNDING = 1e-6
 
 
@@ -24,7 +24,8 @@ class ExamSchedule:
     evaluated_at: int = 0
     """Transitions at the last evaluation."""
     _seen: float = 0.0
-    """The share of the run at which it was last asked for. Evaluations take time, so it is no line of transitions."""
+    """The share of the run at the last call of ``is_due``. Evaluations take time, so it does not grow evenly with
+    transitions."""
 
     def is_due(self, counters: Counters, progress: float) -> bool:
         """``progress`` is the share of the run that is done."""
@@ -37,6 +38,6 @@ class ExamSchedule:
     def _has_passed_a_share(self, transitions: int, before: float, progress: float) -> bool:
         if not 0 < progress < 1 or transitions / progress > ENOUGH * self.every - ROUNDING:
             return False
-        # A resumed run was asked last before its stop: it is as if it had always been this fast.
+        # After a resume, the last progress is not known: assume that the run was always this fast.
         last = before or progress * self.evaluated_at / transitions
         return any(last + ROUNDING < share <= progress for share in SHARES)

@@ -43,7 +43,7 @@ class Interruption:
         self._patience_ends = math.inf
 
     def tell(self, on_request: Callable[[str], None]) -> None:
-        """Tells from now on who asks."""
+        """Calls ``on_request`` with the reason of each request from now on."""
         self._on_request = on_request
 
     def request(self, reason: str = "stop requested") -> None:

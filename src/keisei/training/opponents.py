@@ -29,9 +29,9 @@ class _Names:
     setting: str
     players: tuple[str | PolicyConfig, ...]
     title: str
-    """What players are there."""
+    """What the setting's players are called in messages."""
     others: str
-    """Who may be named beside players by name."""
+    """What else the setting may name, beside players by name."""
 
 
 def check_opponents(config: TrainConfig, root: Path) -> None:

@@ -139,7 +139,7 @@ class WorldAgent:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What an experiment came to."""
+    """The results of an experiment."""
 
     epochs: int
     turns: int

@@ -65,7 +65,8 @@ class Source:
         return config
 
     def _demand_trust(self, run: RunDirectory, config: TrainConfig, overrides: list[str]) -> None:
-        """Refuses code that the run names and nobody trusts there. What the overrides name is the user's own."""
+        """Refuses code that the run names and the user does not trust. Code that the overrides name is the user's
+        own."""
         from keisei.config import apply_overrides
         from keisei.policies.trust import code_in, demand_trust
 
@@ -123,8 +124,8 @@ def load_preset(name: str) -> Source:
 
 
 def find_source(target: str, root: Path, *, runs: bool = True) -> Source:
-    """Finds a settings file, a preset, a run by its path or its name under ``root``, or settings for a game. Without
-    ``runs``, none of them is meant."""
+    """Finds a settings file, a preset, a run by its path or its name under ``root``, or settings for a game. With
+    ``runs=False``, it finds no run."""
     path = Path(target)
     if path.is_file() and path.suffix != ".py":
         return _from_file(path)

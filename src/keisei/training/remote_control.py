@@ -1,4 +1,4 @@
-"""Does what others ask a run for, and tells them how it is: the trainer's end of ``runs.control`` and ``runs.live``.
+"""Carries out requests to a run, and reports its state: the trainer's end of ``runs.control`` and ``runs.live``.
 
 All of it happens between two updates. Workers are a placement, so adding or removing one changes no bit of the run.
 """

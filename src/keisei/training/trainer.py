@@ -91,7 +91,7 @@ class Trainer:
     ) -> None:
         self.run = run
         self.config = config
-        trust_settings(run, config, keep=False)  # whoever makes a trainer has decided
+        trust_settings(run, config, keep=False)  # the caller trusts the code of a trainer that it makes
         self._placed = config.placed()
         self._regime = regime_of(config)
         self._callbacks = [*callbacks, *(StopAtScore(*goal) for goal in config.run.stop_at.items())]
@@ -356,7 +356,7 @@ class Trainer:
             self._evaluate()
 
     def _is_evaluated(self) -> bool:
-        """Whether the current weights are evaluated, perhaps before a stop."""
+        """Whether the current weights have been evaluated, also by an earlier trainer of this run."""
         return not self.config.evaluation.opponents or self._exams.evaluated_at == self._counters.transitions
 
     def _evaluate(self) -> None:

@@ -80,8 +80,8 @@ def connect(
 
 
 def _check_memory(model: ModelConfig) -> None:
-    """Refuses a network that surely does not fit: with its gradients and two moments of each, a weight takes 16 bytes.
-    The system would end this process in the middle of making it."""
+    """Refuses a network that surely does not fit into memory: with its gradients and two moments of each, a weight
+    takes 16 bytes. The system would end this process in the middle of making it."""
     weights, free = least_weights(model), free_memory()
     if free is not None and 16 * weights > free:
         sizes = "channels or blocks" if model.network in FOR_BOARDS else "hidden_dim or num_layers"
@@ -139,7 +139,7 @@ def choose_device(wanted: str) -> torch.device:
     if wanted == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        with warnings.catch_warnings(action="ignore"):  # about names that nothing has any more
+        with warnings.catch_warnings(action="ignore"):  # old device names cause warnings
             device = torch.device(wanted)
             result = float(torch.ones(1, device=device) + 1)
     except (RuntimeError, AssertionError, ImportError) as error:

@@ -41,8 +41,8 @@ _HEADERS = (
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a server at this address is heard by its own machine alone. Of names, only ``localhost`` is known to be:
-    ``127.evil.example`` is a name too."""
+    """Checks if a server at this address can be reached from its own machine alone. Of names, only ``localhost``
+    counts: ``127.evil.example`` is a name too."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -120,7 +120,7 @@ class Guard:
 
 
 def _is_foreign(headers: dict[str, str], host: str) -> bool:
-    """Whether a page of another origin asks. Programs that are no browsers send neither header."""
+    """Checks if a request comes from a page of another origin. Programs that are no browsers send neither header."""
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2] != host:
         return True

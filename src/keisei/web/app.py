@@ -1,4 +1,4 @@
-"""The routes of the dashboard: what can be asked, and by what it is answered."""
+"""The routes of the dashboard: each address, and the function that answers it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _MOST_NAMES = 64
 
 
 class Dashboard:
-    """Answers requests. Files are read in threads, so that one slow disk holds up nobody else. What runs code of games
-    and networks is done by other processes."""
+    """Answers requests. Files are read in threads, so that one slow disk delays no other request. Code of games and
+    networks runs in other processes."""
 
     def __init__(
         self,
@@ -122,7 +122,8 @@ class Dashboard:
         return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def _refused(self, request: Request, error: Exception) -> Response:
-        """Answers a person who looks for a page that is not there with a page, and everybody else with JSON."""
+        """Answers a request that is refused: with a page if a browser asks for one that is not there, else with
+        JSON."""
         assert isinstance(error, HTTPException)
         if error.status_code == 404 and _is_page_wanted(request):
             content, kind = self._files[MISSING]
@@ -238,7 +239,7 @@ async def _has_left(request: Request) -> None:
 
 
 def _names_players(wanted: dict[str, Any]) -> bool:
-    """Whether a game is played or judged by anybody but persons."""
+    """Checks if a game has a player or a judge that is no person."""
     seats = wanted.get("seats", [])
     return bool(wanted.get("judge")) or not isinstance(seats, list) or any(seat != PERSON for seat in seats)
 
@@ -285,5 +286,5 @@ async def _told(request: Request, error: Exception) -> Response:
 
 
 async def _left_alone(request: Request, error: Exception) -> Response:
-    """Nobody reads this."""
+    """Answers a client that has left. Nobody reads this answer."""
     return _json({"error": "the client has left"}, 400)

@@ -137,7 +137,7 @@ class Catalogue:
         try:
             settings = flat_settings(run)
             return stamp, ListedRun(summarise(run, settings.get("env.game")), settings, read_live(run))
-        except Exception as error:  # one damaged run must not cost the list of all others
+        except Exception as error:  # one damaged run must not hide all others
             return stamp, ListedRun(damaged(run, error), {}, None)
 
 

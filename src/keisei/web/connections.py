@@ -1,6 +1,7 @@
-"""How long and how many: connections that send nothing, or take nothing, make room for those who ask.
+"""Limits of connections: how long they may wait, and how many there may be. Connections that send or read nothing make
+room for others.
 
-uvicorn waits for a request as long as it takes, and counts connections whoever they come from.
+Alone, uvicorn waits for a request without end, and counts connections without regard to their address.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ HEAD_SECONDS = 5.0
 BODY_SECONDS = 10.0
 """How long its body may take."""
 TAKING_SECONDS = 30.0
-"""How long a client may take nothing of an answer that is too large to be buffered."""
+"""How long a client may read nothing of an answer that is too large to be buffered."""
 SILENT_SECONDS = 1.0
-"""A new connection that has not asked for this long leaves when its place is needed."""
+"""A new connection that sends no request for this long is closed when its place is needed."""
 
 
 class Connection(H11Protocol):

@@ -1,4 +1,4 @@
-"""Order among runs, as the dashboard's pages ask for it: labels, another name, and the trash."""
+"""Changes to runs that the dashboard's pages ask for: labels, another name, and the trash."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _MOST_REPLIES = 400
 
 
 class PlayedGame(Settings):
-    """A game as a page tells it."""
+    """A game as a page sends it."""
 
     run: Annotated[str, Field(max_length=100)] = ""
     """The run whose game is played, with its options; empty if ``game`` names one."""

@@ -73,7 +73,7 @@ def _numbers(catalogue: Catalogue, name: str) -> Mapping[str, float]:
     try:
         with RunDatabase(catalogue.run(name).database, read_only=True) as database:
             return database.latest_metrics()
-    except Exception:  # the list tells what is damaged, and one run must not cost the numbers of all others
+    except Exception:  # the list shows what is damaged, and one run must not hide the numbers of all others
         return {}
 
 

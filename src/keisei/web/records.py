@@ -60,7 +60,8 @@ def _replay(run: RunDirectory, name: str) -> GameReplay:
 
 
 def _line(replay: GameReplay) -> Line:
-    """Plays a replay again. What it holds comes from a file, so whatever a game makes of it is a fault of the file."""
+    """Plays a replay again. Its content comes from a file, so any error of the game is reported as a fault of the
+    file."""
     try:
         return Line(replay.game, replay.options, replay.actions, replay.seed, replay.number)
     except KeiseiError:

@@ -27,7 +27,7 @@ SHORTEST_TOKEN = 16
 PARTING_SECONDS = 1.0
 """How long answers may still take when the server ends."""
 ENDING_SECONDS = 4.0
-"""When the process ends, whatever still holds it up: a read from a disk that does not answer, above all."""
+"""After this long the process ends in any case, even if a read waits for a disk that does not answer."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Ending(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Listens to signals. Uvicorn would raise them again at the end, and they are what we end for."""
+        """Handles signals. Uvicorn would raise them again at the end, but here they are a normal way to end."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

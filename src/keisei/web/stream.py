@@ -41,7 +41,7 @@ class TooManyError(KeiseiError):
 
 @dataclass
 class _Channel:
-    """All who watch one thing, and the task that looks at it."""
+    """The listeners to one run or to the list of runs, and the task that reads it for them."""
 
     listeners: set[asyncio.Queue[bytes | None]] = field(default_factory=set)
     """Their events; None ends a stream."""
@@ -86,7 +86,8 @@ class Streams:
             self._channels.pop(name, None)
 
     async def _watch(self, channel: _Channel, look: Callable[[], bytes | None]) -> None:
-        """Looks again and again, and tells all who listen. If it fails, their streams end, and pages open new ones."""
+        """Looks for news at intervals, and sends them to all listeners. If it fails, their streams end, and pages open
+        new ones."""
         try:
             while not self._is_closing():
                 with suppress(KeiseiError, OSError):  # what cannot be read now may be read later

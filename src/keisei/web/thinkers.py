@@ -130,7 +130,7 @@ class _Thinker:
             raise ThinkingError("the process that thought about this has ended; try again") from None
 
     def _start(self) -> None:
-        """Starts a process. One whose start nobody waited for is found by the next thought."""
+        """Starts a process. If nobody waits until it has started, the next thought uses it."""
         method = chosen_start_method()
         context: Any = multiprocessing.get_context(method)
         with (

@@ -41,7 +41,7 @@ def replayed(players: Players, run: str, record: str, ply: int, view: int, judge
 
 
 def averaged(players: Players, folder: str, names: list[str], points: int) -> dict[str, Any]:
-    """Takes the means over the runs of a folder."""
+    """Computes the means over the runs of a folder."""
     from keisei.web.means import means_of  # Student's quantile comes with torch
 
     return means_of(players.catalogue, folder, names, points)
@@ -61,7 +61,7 @@ def recorded(players: Players, wanted: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def warmed_up(players: Players) -> None:
-    """Imports what players need, torch above all. It takes seconds, which no thought has to spare."""
+    """Imports what players need, torch above all. It takes seconds, which is too long for a thought."""
     import torch
 
     import keisei.policies.players.saved_player  # noqa: F401

@@ -106,4 +106,4 @@ class InlineBackend:
         return 1
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, since nothing is held."""

@@ -114,7 +114,7 @@ class ProcessBackend:
         return usable_cores()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, since nothing is held."""
 
 
 def _names_main(plan: WorkerPlan) -> bool:

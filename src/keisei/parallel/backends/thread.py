@@ -81,4 +81,4 @@ class ThreadBackend:
         return usable_cores()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, since nothing is held."""

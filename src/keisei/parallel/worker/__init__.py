@@ -1,1 +1,1 @@
-"""A worker: the tables in its hand, and who sits at them."""
+"""A worker: the tables that it holds, and the players at them."""

@@ -1,4 +1,4 @@
-"""Texts name runs and checkpoints.
+"""How texts name runs and checkpoints.
 
     NAME, PATH                  a run, by its name below the root or its path: its best checkpoint, or if none is
                                 marked best, its latest whole one
@@ -8,7 +8,7 @@
     RUN/checkpoints/NAME        a checkpoint's directory; also RUN/league/NAME
     PATH                        a checkpoint that was copied out of its run
 
-This module imports no torch: who watches a run needs none.
+This module imports no torch, since commands that watch a run need none.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def locate(text: str, root: Path = RUNS) -> tuple[RunDirectory | None, str]:
 
 
 def located_run(text: str, root: Path = RUNS) -> tuple[RunDirectory, str]:
-    """Finds what ``locate`` does, and refuses a checkpoint outside of a run."""
+    """Finds the same as ``locate``, and refuses a checkpoint outside of a run."""
     run, which = locate(text, root)
     if run is None:
         raise RunError(f"{text} is a checkpoint outside of a run, and a run is needed here; name its run")

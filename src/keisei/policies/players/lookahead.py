@@ -104,7 +104,7 @@ def _need_peek(game: Game, player: str) -> _CanPeek:
 
 
 def need_look_ahead(game: Game, player: str) -> None:
-    """Refuses a game in which nobody can look ahead, by a trial of some plies. The game is a new one; it is played."""
+    """Refuses a game in which no player can look ahead. Pass a new game: the check plays some plies of it."""
     if isinstance(game, LooksAhead):
         return
     copies = _need_peek(game, player)
@@ -142,7 +142,7 @@ def need_turns(spec: GameSpec, player: str) -> None:
 
 
 def need_search(game: Game, player: str) -> None:
-    """Refuses games that nobody can search: the batch does not look ahead, and copies of it tell too little."""
+    """Refuses games that cannot be searched: the batch has no look-ahead, and its copies do not suffice for one."""
     spec = game.spec
     if isinstance(game, LooksAhead):
         return

@@ -132,7 +132,8 @@ class SavedPlayer:
         return joined_network(self.document.agents, networks, spec)
 
     def _loaded(self, model: ModelConfig, weights: Mapping[str, Tensor], spec: GameSpec) -> ActorCritic:
-        """Builds a network with these weights. One that is much larger than they are could take all memory."""
+        """Builds a network with these weights. Refuses a network that is larger than its weights, since it could take
+        all memory."""
         held = sum(tensor.numel() for tensor in weights.values())
         if least_weights(model) > held:
             raise CheckpointError(

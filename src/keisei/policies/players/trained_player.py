@@ -32,7 +32,7 @@ def load(
     checkpoint, which may have been copied from another machine. A run plays with its best checkpoint, or with its
     latest if none is marked best. ``seed`` is for the draws of ``predict`` and ``play`` at a temperature above 0. Of
     independent agents, ``seat`` names one. With ``trust``, the run or the checkpoint may import the game and the
-    networks that it names: do this for those of people whom you trust with this machine.
+    networks that it names: do this only for runs of people whom you trust with this machine.
     """
     saved = find_player(str(run), Path(root), trust=trust)
     policy = saved.policy()

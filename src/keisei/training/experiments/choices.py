@@ -134,8 +134,8 @@ def grid(choices: Mapping[str, Choice]) -> Iterator[Combination]:
 
 
 def random_settings(choices: Mapping[str, Choice], count: int) -> list[Combination]:
-    """Draws combinations, each of them once; fewer where there are not so many. The same ones every time, and the
-    first ones of a longer list."""
+    """Draws different combinations; fewer if there are not that many. Every call draws the same ones, and a longer draw
+    begins with those of a shorter one."""
     source = random.Random(0)
     found: dict[tuple[str, ...], Combination] = {}
     for _ in range(100 * count):

@@ -1,4 +1,4 @@
-"""Combination that Optuna's sampler proposes (the extra ``sweep``), from what earlier trials have reached.
+"""Combinations that Optuna's sampler proposes (the extra ``sweep``), from what earlier trials have reached.
 
 The study is built anew from the runs on the disk each time, so a sweep goes on after any stop.
 """

@@ -120,7 +120,7 @@ class OpponentManager:
         self._taken_at, self._waits = counters.transitions, False
 
     def _tell_once(self, why: str) -> None:
-        """Says why no snapshot joins, once until one does."""
+        """Logs why no snapshot joins, once until one joins."""
         if not self._waits:
             logger.warning(why)
         self._waits = True

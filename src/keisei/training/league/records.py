@@ -147,9 +147,9 @@ def _member_row(
 
 
 def ratings_of(members: Iterable[Member], cells: Iterable[LeagueResultRow]) -> dict[int, Rating]:
-    """Rates members by the matrix. The learner learns, so from each snapshot to the next it is a player of its own:
-    whoever met it when it was weak is not better for it. The random player has rating 0 if it is one of them, else the
-    oldest member. Members that no chain of games connects with it have no rating."""
+    """Rates members by the matrix. The learner changes, so between two snapshots it counts as a player of its own:
+    members gain nothing by having met it when it was weak. The random player has rating 0 if it is one of them, else
+    the oldest member. Members that no chain of games connects with it have no rating."""
     names = {member.number: member.name for member in members}
     pairings = [
         Pairing(cell.learner, str(cell.number), Tally(cell.wins, cell.draws, cell.losses), cell.per_game)

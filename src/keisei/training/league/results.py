@@ -63,8 +63,8 @@ class Results:
                 self.was_beaten |= self._beats(threshold)
 
     def _beats(self, threshold: float) -> bool:
-        """Tests whether the last span of games was surely won. Whoever looks again and again sees anything once. So the
-        test number n may err with the probability ERROR / (n · (n + 1)), which adds up to ERROR over all n."""
+        """Tests if the learner surely won the last span of games. Repeated tests find anything by chance at some time.
+        So test number n may err with the probability ERROR / (n · (n + 1)), which adds up to ERROR over all n."""
         number = min(self.total.games // (SPAN * self.per_game), 10**6)
         confidence = 1 - 2 * ERROR / (number * (number + 1))
         span = list(self.recent)[-SPAN * self.per_game :]

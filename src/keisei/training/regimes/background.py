@@ -138,7 +138,7 @@ class InBackground:
                 with self._learner.whole:
                     self._publisher.publish(self._learner.behaviour(after), report)
                 self._end(views, report)
-        except BaseException as error:  # told where it is heard: to the caller
+        except BaseException as error:  # it is raised in the caller's thread
             with self._changed:
                 self._error = error
                 self._changed.notify_all()

@@ -53,11 +53,11 @@ class Parts(Generic[OwnLearner]):
     rollout: int
     """Transitions of an update."""
     league: OpponentManager | None = None
-    """Whom the learner meets; None if it only meets itself and the opponents of the seating."""
+    """The opponents of the learner; None if it only meets itself and those of the seating."""
 
 
 AnyParts: TypeAlias = Parts[Learner[Any]]
-"""Those of a regime that need not be known."""
+"""Parts whose regime does not matter."""
 
 
 @dataclass(frozen=True)

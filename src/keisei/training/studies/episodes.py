@@ -68,7 +68,7 @@ def _ended(before: Shot, returns: list[float]) -> Shot:
 def play_turns(
     world: Environment, policy: Policy, seed: int
 ) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
-    """Plays worlds on and on. Yields the places (game · seats + seat) that acted, what they did, and all rewards."""
+    """Plays worlds without end. Yields the places (game · seats + seat) that acted, what they did, and all rewards."""
     situation = Situation(world, seed, 0)
     while True:
         rows = situation.rows

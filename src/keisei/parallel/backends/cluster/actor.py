@@ -55,14 +55,14 @@ class PlayingActor:
             return Played.failed(error, self._worker.steps)
 
     def pulse(self, seconds: float) -> int:
-        """A heartbeat: gives the number of steps, after a pause."""
+        """A heartbeat: returns the number of steps, after a pause."""
         time.sleep(seconds)
         return 0 if self._worker is None else self._worker.steps
 
 
 def _import_from(paths: Sequence[str]) -> None:
-    """Also imports from where the manager's process does, as far as this machine has these folders. So games beside the
-    program are found on its own machine, and on others that share its disk."""
+    """Adds the manager's import folders that exist on this machine. So games next to the program are found on the
+    manager's machine, and on others that share its disk."""
     sys.path += [path for path in paths if path not in sys.path and os.path.isdir(path)]
 
 

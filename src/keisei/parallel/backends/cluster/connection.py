@@ -119,8 +119,8 @@ class _NoFolders(list[str]):
     """The folders that Ray puts first on the path of its workers: none."""
 
     def extend(self, folders: Iterable[str]) -> None:
-        """Takes none. Ray would give the current directory, where a folder named like a module, such as a run named
-        ``numpy``, would be imported instead of it. Actors get the path of their driver from its greeting."""
+        """Adds nothing. Ray would add the current directory, where a run named ``numpy`` would be imported in place of
+        the library. Actors get their driver's path from its greeting."""
 
 
 def _job_without_folders(ray: Any) -> Any:
@@ -131,9 +131,9 @@ def _job_without_folders(ray: Any) -> Any:
 
 @contextmanager
 def on_loopback() -> Iterator[None]:
-    """Lets the nodes that this process starts meanwhile listen on 127.0.0.1 alone. They would listen on every address
-    of this machine. Ray replaces a ``_node_ip_address`` of 127.0.0.1 by an address in the network, unless it is told
-    that there are no clusters here, as it assumes on macOS."""
+    """Makes nodes that this process starts inside the ``with`` listen on 127.0.0.1 alone. By default they listen on
+    every address of this machine. Ray replaces a ``_node_ip_address`` of 127.0.0.1 by an address in the network, unless
+    it is told that there are no clusters here, as it assumes on macOS."""
     constants = import_ray()._private.ray_constants
     before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
     try:
@@ -149,8 +149,8 @@ def _shut_down(ray: Any, shared: _Shared) -> None:
 
 
 def _silence(ray: Any, printer: Any) -> Any:
-    """Replaces what prints Ray's messages about dead processes in the middle of ours. The manager tells of them. Gives
-    what was there before."""
+    """Replaces the printer of Ray's messages about dead processes, since the manager reports them. Returns the earlier
+    printer."""
     worker = ray._private.worker
     before, worker.print_to_stdstream = worker.print_to_stdstream, printer
     return before
@@ -220,8 +220,8 @@ def _try(address: str) -> None:
 
 
 def _is_on_loopback_alone(address: str) -> bool:
-    """Checks if a cluster that answers at an address does not answer at the one in the network that Ray takes
-    instead of a loopback address."""
+    """Checks if a cluster answers at a loopback address alone. Ray would connect to this machine's network address
+    instead."""
     from ray._private.services import resolve_ip_for_localhost
 
     host, _, port = address.rpartition(":")

@@ -56,7 +56,7 @@ def look_around() -> Look:
 
 
 def examine_nodes(address: str) -> Iterator[ExaminedNode]:
-    """Connects to a cluster, and lets every node look around."""
+    """Connects to a cluster, and examines every node."""
     connection = Connection(address, cpus=1)
     try:
         for node in alive_nodes(connection.ray):

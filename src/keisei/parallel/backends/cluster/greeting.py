@@ -1,4 +1,4 @@
-"""The first words of an actor: where it runs, and with which versions. This module imports nothing large."""
+"""The greeting of an actor: where it runs, and with which versions. This module imports nothing large."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Greeting:
 
 
 def machine_identity() -> str:
-    """Tells machines and containers apart."""
+    """Makes a text that differs between machines and between containers."""
     parts = [platform.node()]
     with suppress(OSError):  # not on Linux
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

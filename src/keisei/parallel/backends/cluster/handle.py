@@ -1,4 +1,4 @@
-"""The manager's end of one actor: it makes the calls, and takes in what they give.
+"""The manager's end of one actor: it makes the calls, and receives their results.
 
 An actor never writes into the manager's arena. What it has played is copied there by its handle, and only if it is the
 slab that was ordered. So a lost actor, or one that is thought to be lost, can do no harm.
@@ -43,7 +43,7 @@ IN_FLIGHT = 2
 """Calls of one actor at a time. In rounds it is one, since the manager sends one order; otherwise the second keeps the
 actor busy while the first result travels."""
 LOST_SECONDS = 15.0
-"""An actor that answers no heartbeat for so long counts as lost, with its node."""
+"""An actor that answers no heartbeat for this long counts as lost, with its node."""
 TRIES = 10
 """How often a call whose fate is unknown is made again."""
 TRY_SECONDS = 0.5
@@ -219,7 +219,8 @@ class RayHandle:
         return self._arena.read_state(order.source)
 
     def _ask_again(self) -> None:
-        """Makes all calls again. The actor may have lost them, or only their results. Then it still has these."""
+        """Makes all calls again. The actor may have lost the calls, or only their results, which it then sends
+        again."""
         self._again_at = None
         self._version, self._members = None, set()
         for call in self._calls:
@@ -238,7 +239,7 @@ class RayHandle:
             self._feel_pulse()
 
     def _open(self) -> None:
-        """Takes in the answer to the first words: the greeting, and then the word that all is made."""
+        """Receives the greeting, and then the report that the worker is made."""
         answer = self._result(self._opening)
         if not self._alive:
             return
@@ -324,7 +325,7 @@ class RayHandle:
             if self._silent > TRIES:
                 self._lose(error)
         except self._ray.exceptions.RayError as error:
-            if not self._calls:  # otherwise they tell it too, after what was played before
+            if not self._calls:  # open calls raise it too, after the results of earlier ones
                 self._lose(error)
             self._pulse = None
             return
@@ -375,7 +376,7 @@ def _named(order: Order, state: bytes) -> set[int]:
 
 
 def _is_of(record: SlabRecord, order: Order) -> bool:
-    """Checks if a record is the one that was ordered. A second delivery of another one is not."""
+    """Checks if a record belongs to this order. A second delivery of an earlier slab does not."""
     same = (record.table, record.epoch, record.sequence) == (order.table, order.epoch, order.sequence)
     return same and order.version in (-1, record.version)
 

@@ -1,4 +1,4 @@
-"""What still comes from actors that were given up."""
+"""Late results of actors that were given up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 @dataclass
 class Late:
-    """Calls of actors that were given up. What still comes of them is a second delivery: others play these slabs."""
+    """Calls of actors that were given up. Their late results are second deliveries, since other workers play these
+    slabs."""
 
     ray: Any
     refs: list[Any] = field(default_factory=list)

@@ -24,7 +24,7 @@ gives the same result."""
 
 
 class RemoteWorker:
-    """Carries out tasks. For its worker it also takes the part of the manager, which is too far away to ask."""
+    """Carries out tasks. It also answers its worker in place of the manager, which is too far away to ask."""
 
     def __init__(self, briefing: Briefing) -> None:
         stay_on_one_thread()

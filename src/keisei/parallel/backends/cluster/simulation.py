@@ -1,4 +1,5 @@
-"""A model of collection on a cluster: how fast is it with so many nodes, and where does it bend?
+"""A model of collection on a cluster: how fast is it with a number of nodes, and from where on do more nodes bring
+little?
 
 It plays events in time: workers play slabs, the learner's network link carries them one after the other, and the
 driver (the learner's process) takes them in one after the other. What it assumes is in ``Assumptions``, and nothing
@@ -22,7 +23,7 @@ GPU_LEARN_SECONDS = 1e-6
 WARM_UP = 2
 """Updates that are not counted."""
 GAIN = 1.25
-"""Twice the nodes are to give at least this much more; below it the curve bends."""
+"""The curve bends where twice the nodes give less than this factor more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class Assumptions:
     slab_bytes: int = 430_000
     state_bytes: int = 17_000
     driver_seconds: float = 0.002
-    """What one slab takes of the driver's thread: the call, the check, the copy into the arena."""
+    """How long one slab keeps the driver's thread busy: the call, the check, the copy into the arena."""
     beat_seconds: float = 0.0003
-    """What one heartbeat takes of it. Each worker has one in a second."""
+    """How long one heartbeat keeps it busy. Each worker has one in a second."""
     call_seconds: float = 0.002
     """How long a call takes beside play and transport."""
     link: float = 1.25e9
@@ -68,14 +69,14 @@ class Assumptions:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What comes of it."""
+    """The result of a simulation."""
 
     nodes: int
     workers: int
     transitions_per_second: float
     slabs_per_second: float
     bytes_per_second: float
-    """Through the learner's link."""
+    """How many bytes go through the learner's link."""
     busy: dict[Part, float]
     """How much of the time each part works, from 0 to 1."""
 
