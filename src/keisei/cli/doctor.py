@@ -144,7 +144,7 @@ def _native_remedy(wanted: str | None) -> str:
 
 
 def _torch_on_disk() -> Iterator[Finding]:
-    """Gives the version without an import."""
+    """Yields the installed version of torch, without importing it."""
     try:
         yield Finding("torch", metadata.version("torch"))
     except metadata.PackageNotFoundError:

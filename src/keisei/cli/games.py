@@ -44,7 +44,7 @@ def _cells(spec: GameSpec) -> tuple[str, ...]:
 
 
 def _lines(rows: list[tuple[str, ...]], descriptions: list[str]) -> list[str]:
-    """Gives a line for each row, and for each description a line of its own where the terminal is too narrow."""
+    """Lays out a line for each row. If the terminal is too narrow, each description gets a line of its own."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     beside = sum(widths) + len(_GAP) * len(widths) + max(map(len, descriptions)) <= _columns()
     lines: list[str] = []

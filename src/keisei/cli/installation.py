@@ -13,11 +13,11 @@ import keisei
 
 
 def checkout() -> Path | None:
-    """Gives the project's folder; None for an installed copy."""
+    """Finds the project's folder; None for an installed copy."""
     root = Path(keisei.__file__).resolve().parents[2]
     return root if (root / "Makefile").is_file() and (root / "benchmarks").is_dir() else None
 
 
 def pip_install(arguments: str) -> str:
-    """Gives the command that installs a package beside this copy, ready to paste into a shell."""
+    """Writes the command that installs a package beside this copy, ready to paste into a shell."""
     return f"{shlex.quote(sys.executable)} -m pip install {arguments}"

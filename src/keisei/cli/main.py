@@ -93,7 +93,8 @@ class _Group(TyperGroup):
 
 
 def _told(error: KeiseiError | OSError) -> str:
-    """Gives the text of an error. A name that is too long for a file has been given by a person."""
+    """Writes the text of an error. If a file name is too long, a person has typed it, so the error is told in plain
+    words."""
     if isinstance(error, KeiseiError):
         return str(error)
     return (

@@ -143,7 +143,7 @@ def _control(time: float, byoyomi: float | None, increment: float) -> TimeContro
 
 
 def game_of_players(texts: Sequence[str], named: str | None, root: Path) -> RunGame:
-    """Gives the game of the first run among the players, or the one that is named."""
+    """Finds the game of the first run among the players, or the one that is named."""
     from keisei.games.registry import DEFAULT_GAME
     from keisei.policies.players import needs_no_run
     from keisei.policies.players.finding import RunGame, game_of
@@ -225,7 +225,7 @@ def _ended_in_order() -> Iterator[None]:
 
 
 def _contestant(plan: _Plan, number: int, stack: ExitStack) -> Contestant:
-    """Gives a player of a match with engines. The stack ends an engine that it starts."""
+    """Makes a player of a match with engines. The stack ends an engine that it starts."""
     from keisei.interfaces.usi.client import UsiClient
     from keisei.interfaces.usi.engine_match import EngineContestant, MindContestant
     from keisei.interfaces.usi.protocol import EngineOptions

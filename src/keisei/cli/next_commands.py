@@ -19,7 +19,7 @@ _USUAL_ROOT = Path("runs")
 
 
 def next_commands(run: RunDirectory, spec: GameSpec, length: RunSettings, *, ended: bool) -> Iterator[str]:
-    """Gives a line for each command. ``ended`` tells a run that has reached its length from an interrupted one."""
+    """Yields a line for each command. ``ended`` tells a run that has reached its length from an interrupted one."""
     program, path = _program(), shlex.quote(str(run.path))
     if spec.seats > 1 and not spec.simultaneous:
         yield f"Play against it: {program} play {path}"
@@ -34,7 +34,7 @@ def next_commands(run: RunDirectory, spec: GameSpec, length: RunSettings, *, end
 
 
 def _longer(length: RunSettings) -> str:
-    """Gives the option for twice the length: lengths count from the beginning of a run."""
+    """Writes the option for twice the length. Lengths count from the beginning of a run."""
     if length.steps is not None:
         return f"--steps {2 * length.steps}"
     if length.minutes is not None:
@@ -43,7 +43,7 @@ def _longer(length: RunSettings) -> str:
 
 
 def _program() -> str:
-    """Gives the command as it was typed, where the shell would not find it by its name: ``.venv/bin/keisei``."""
+    """Finds the command as it was typed, such as ``.venv/bin/keisei``, if the shell would not find it by its name."""
     called = Path(sys.argv[0])
     if called.name != "keisei" or not called.is_file():
         return "keisei"

@@ -36,7 +36,7 @@ MAX_SHOWN = 600
 
 
 def temperature(about: str) -> Any:
-    """Gives an option that takes 0, or a temperature at which a network can play."""
+    """Makes an option that takes 0, or a temperature at which a network can play."""
     return typer.Option(min=0, max=HIGHEST_TEMPERATURE, callback=_is_temperature, help=about)
 
 

@@ -80,7 +80,7 @@ def play(
 
 
 def _opponent(text: str, named: str | None, root: Path, temperature: float) -> tuple[RunGame, Player]:
-    """Gives the game, and the opponent who plays it."""
+    """Gets the game, and the opponent who plays it."""
     from keisei.cli.evaluate import need_players
     from keisei.cli.match import game_of_players
     from keisei.policies.players.saved_player import load_player
@@ -143,7 +143,7 @@ class Session:
         self._write(scores, ending, record)
 
     def _play(self) -> tuple[tuple[float, ...], str]:
-        """Gives the scores, and how the game ended."""
+        """Plays the game. Returns the scores, and how the game ended."""
         while True:
             action = self._decide()
             if action is None:
@@ -156,7 +156,7 @@ class Session:
                 return tuple(map(float, step.scores[0])), self._about.spec.endings[int(step.ending[0])]
 
     def _decide(self) -> int | None:
-        """Gives the action of whoever is to move; None if the person resigns."""
+        """Gets the action of the seat to move, a person's or a player's; None if the person resigns."""
         from keisei.games.naming import move_name
 
         if int(self._situation.rows.seat[0]) == self._seat:
@@ -205,7 +205,7 @@ class Session:
         return True
 
     def _read(self, word: str, names: dict[str, int]) -> int | None:
-        """Gives the action that a person means; None if there is none, or if they have to say which."""
+        """Finds the action that a person means; None if there is none, or if the text is ambiguous."""
         from keisei.games.naming import move_examples, read_move
 
         try:
@@ -221,7 +221,7 @@ class Session:
         return None
 
     def _names(self) -> dict[str, int]:
-        """Gives the legal actions by their names."""
+        """Lists the legal actions by their names."""
         from keisei.games.naming import move_names
 
         return move_names(self._game, np.flatnonzero(self._situation.legal[0]).tolist())
@@ -253,7 +253,7 @@ class Session:
         self._show()
 
     def _resigned(self) -> tuple[float, ...]:
-        """Gives the scores if the person loses and the others share the win."""
+        """Computes the scores if the person loses and the others share the win."""
         seats = self._about.spec.seats
         return tuple(-1.0 if seat == self._seat else 1 / (seats - 1) for seat in range(seats))
 

@@ -108,7 +108,7 @@ def plot(
 
 
 def mean_curves(read: Mapping[Path, RunCurves], root: Path) -> list[RunCurves]:
-    """Gives the mean of the runs that lie in one folder, for each folder."""
+    """Computes the mean of the runs in each folder."""
     folders: dict[Path, list[Path]] = {}
     for path in read:
         folders.setdefault(path.parent, []).append(path)
@@ -146,7 +146,7 @@ def _within_bounds(point: Point) -> Point:
 
 
 def _seeds_of(paths: Sequence[Path]) -> set[object]:
-    """Gives the seeds of runs, as far as they can be read."""
+    """Reads the seeds of runs, as far as they can be read."""
     found: set[object] = set()
     for path in paths:
         with suppress(KeiseiError):
@@ -155,7 +155,7 @@ def _seeds_of(paths: Sequence[Path]) -> set[object]:
 
 
 def _common(texts: Sequence[str]) -> str:
-    """Gives what all have; empty if they differ."""
+    """Returns the text that all share; empty if they differ."""
     return texts[0] if len(set(texts)) == 1 else ""
 
 
@@ -265,7 +265,7 @@ def _curves(kinds: Mapping[str, Sequence[Points]]) -> list[Series]:
 
 
 def _exploration(runs: Sequence[RunCurves]) -> tuple[str, list[Series], str]:
-    """Gives title, curves and unit of the panel on exploration: entropy, or epsilon if no run has an entropy."""
+    """Makes title, curves and unit of the panel on exploration: entropy, or epsilon if no run has an entropy."""
     entropy = _curves({"": [_entropy(run) for run in runs]})
     epsilon = _metric_curves(runs, {"": tags.EPSILON})
     if epsilon and not entropy:
@@ -285,7 +285,7 @@ def _detail(run: RunCurves) -> str:
 
 
 def _time_scale(run: RunCurves) -> tuple[list[tuple[float, str]], str]:
-    """Gives the places of round times on the axis of transitions, and their unit."""
+    """Computes where round times lie on the axis of transitions, and their unit."""
     known = [point for point in run.metric(tags.ELAPSED) if isfinite(point.y)]
     if run.seconds <= 0:
         return [], ""
@@ -310,7 +310,7 @@ def _time_scale(run: RunCurves) -> tuple[list[tuple[float, str]], str]:
 
 
 def find_directory(text: str, root: Path) -> Path:
-    """Gives the directory of a run. Its database is enough, so it may be copied alone."""
+    """Finds the directory of a run. Its database is enough, so it may be copied alone."""
     for path in (root / text, Path(text)):
         if RunDirectory(path).database.exists() or (path / CONFIG).is_file():
             return path
@@ -322,7 +322,7 @@ def find_directory(text: str, root: Path) -> Path:
 
 
 def find_directories(text: str, root: Path) -> list[Path]:
-    """Gives the directory of a run, or those of all runs in a folder."""
+    """Finds the directory of a run, or those of all runs in a folder."""
     for folder in (root / text, Path(text)):
         if not RunDirectory(folder).database.exists() and (found := list_runs(folder)):
             return [run.path for run in found]

@@ -115,7 +115,7 @@ def _table(found: Profile) -> Table:
 
 
 def _lines(found: Profile) -> Iterator[tuple[int, str, float]]:
-    """Gives indentation, name and seconds of each line."""
+    """Yields indentation, name and seconds of each line."""
     workers, learner = found.workers, found.learner
     work = [
         (1, "games", workers.games),

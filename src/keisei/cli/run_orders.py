@@ -113,7 +113,7 @@ def empty_the_trash(root: Path, yes: bool) -> None:
 
 
 def chosen_runs(names: Sequence[str], found: Sequence[RunDirectory], root: Path) -> list[RunDirectory]:
-    """Gives the runs that are named by name, by path, or by the folder that they lie in."""
+    """Finds the runs that are named by name, by path, or by the folder that they lie in."""
     chosen: dict[Path, RunDirectory] = {}
     for name in names:
         fitting = [run for run in found if name in (run.name, str(run.path))]

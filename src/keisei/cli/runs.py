@@ -111,7 +111,7 @@ def _tell_about(
 
 
 def _story(summary: RunSummary) -> Iterator[str]:
-    """Gives what happened to a run: where it comes from, which settings changed, and what people say of it."""
+    """Yields the history of a run: where it comes from, which settings changed, and the people's notes on it."""
     if summary.origin:
         yield f"origin: {summary.origin}"
     for change in summary.changes:

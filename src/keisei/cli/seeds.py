@@ -111,7 +111,7 @@ def train_together(
 
 
 def exit_code(standings: Sequence[Standing]) -> int:
-    """Gives 1 if a run failed, 130 if runs were interrupted, else 0."""
+    """Returns 1 if a run failed, 130 if runs were interrupted, else 0."""
     states = {standing.state for standing in standings}
     if JobState.FAILED in states:
         return 1

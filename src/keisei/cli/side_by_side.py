@@ -96,7 +96,7 @@ def shares(cores: Sequence[int], runs: int, at_once: int | None = None) -> list[
 
 
 def own_cores() -> list[int]:
-    """Gives the cores that this process may use."""
+    """Lists the cores that this process may use."""
     known = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(usable_cores())
     return list(known)[: usable_cores()]
 
@@ -216,7 +216,7 @@ def _placement(cores: int) -> tuple[str, ...]:
 
 
 def share_done(run: RunDirectory) -> float:
-    """Gives the share of its length that a run has done, as its trainer last told."""
+    """Reads the share of its length that a run has done, as its trainer last reported it."""
     live = read_live(run)
     return 0.0 if live is None else live.progress
 

@@ -124,7 +124,7 @@ def _print(report: SoakReport) -> None:
 
 
 def _lines(report: SoakReport) -> Iterator[tuple[str, str, bool | None]]:
-    """Gives name, value, and whether the value is right (None if any value is right)."""
+    """Yields name, value, and whether the value is right (None if any value is right)."""
     toll, found, left = report.toll, report.findings, report.leftovers
     yield "seconds", f"{report.seconds:.1f}", None
     yield "killed", f"{toll.kills}", None

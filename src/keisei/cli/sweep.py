@@ -189,7 +189,7 @@ class _Sweep:
         return exit_code(train_together(jobs, self.console, self.at_once, plain=self.plain, quiet=False))
 
     def _better_half(self, trials: Sequence[Trial], rung: float) -> list[Trial]:
-        """Gives the better half, judged by what all have reached at this share of their length."""
+        """Picks the better half of the trials by their scores at this share of their length, which all have reached."""
         ranked = self._ranked(trials, rung * self.steps)
         kept = ranked[: -(-len(ranked) // 2)]
         self.stopped |= {trial.key for trial in trials if trial not in kept}
@@ -260,7 +260,7 @@ def _objective(config: TrainConfig, metric: str | None, lower_is_better: bool) -
 
 
 def _evaluated_often(config: TrainConfig, given: Mapping[str, Choice]) -> list[str]:
-    """Gives the overrides with which runs are compared on the way."""
+    """Writes the overrides that let runs be compared before they end."""
     if config.run.steps is None or config.run.minutes is not None:
         raise ConfigError(
             "--halving compares runs after equal transitions; give their length with --steps alone"

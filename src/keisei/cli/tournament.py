@@ -128,7 +128,7 @@ def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tu
 
 @contextmanager
 def _progress(plan: MatchPlan, game: RunGame, pairs: int) -> Iterator[MatchPlan]:
-    """Gives the plan, and shows the number of finished games in all matches."""
+    """Yields the plan, and shows the number of finished games in all matches."""
     from keisei.evaluation.tournament import games_of_a_meeting
 
     before = 0

@@ -15,8 +15,8 @@ __all__ = ["described_schema", "descriptions"]
 
 
 def descriptions(cls: type[Settings]) -> dict[str, str]:
-    """Gives the text below each setting of a class. It is read from the source when it is asked for. Pydantic can
-    do the same for every class, but then each start of a command takes a third longer."""
+    """Reads the text below each setting of a class from its source. Pydantic can do this for every class when it is
+    defined, but then each start of a command takes a third longer."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if issubclass(base, Settings):
@@ -25,7 +25,7 @@ def descriptions(cls: type[Settings]) -> dict[str, str]:
 
 
 def described_schema(cls: type[Settings]) -> dict[str, Any]:
-    """Gives the JSON schema of a class, with the descriptions."""
+    """Makes the JSON schema of a class, with the descriptions."""
     schema = cls.model_json_schema()
     for part in settings_within(cls):
         properties = (schema if part is cls else schema["$defs"][part.__name__])["properties"]

@@ -21,13 +21,13 @@ __all__ = ["classes_of", "problem_report", "problems_in", "settings_within"]
 
 
 def problem_report(where: str, problems: Sequence[str]) -> str:
-    """Gives a message that lists all problems, one in each line."""
+    """Writes a message that lists all problems, one in each line."""
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     return "\n".join([f"{count} in {where}:", *(f"  {problem}" for problem in problems)])
 
 
 def problems_in(cls: type[Settings], mapping: Mapping[str, Any], errors: list[ErrorDetails]) -> list[str]:
-    """Gives one line for each wrong key, in the order in which pydantic found them."""
+    """Lists one line for each wrong key, in the order in which pydantic found them."""
     lines: dict[str, str] = {}
     for error in errors:
         keys = _keys(cls, mapping, error)
@@ -38,8 +38,8 @@ def problems_in(cls: type[Settings], mapping: Mapping[str, Any], errors: list[Er
 
 
 def _keys(cls: type[Settings], mapping: Mapping[str, Any], error: ErrorDetails) -> list[int | str]:
-    """Gives the path of an error in the user's own mapping, with the names that the user wrote. Pydantic's paths also
-    name the members of unions, which the user did not write; they are left out."""
+    """Translates the path of an error into the user's own mapping. Pydantic's paths also name the members of unions,
+    which the user did not write; they are left out."""
     others = [names for part in settings_within(cls) for names in part.other_names.items()]
     keys: list[int | str] = []
     place: Any = mapping
@@ -86,8 +86,8 @@ def _explain(cls: type[Settings], keys: Sequence[int | str], error: ErrorDetails
 def _find_field(
     cls: type[Settings], keys: Sequence[int | str], place: Sequence[int | str]
 ) -> tuple[type[Settings], FieldInfo | None]:
-    """Gives the class that a path ends in, and the field if the path names one. ``place`` is pydantic's own path,
-    which also names the class that the user has chosen of several."""
+    """Finds the class that a path ends in, and the field if the path names one. ``place`` is pydantic's own path, which
+    also names the class that the user has chosen of several."""
     owner, field = cls, None
     for key in keys:
         if field is not None and (entry := _entry(field.annotation)) is not None:
@@ -105,7 +105,7 @@ def _find_field(
 
 
 def _entry(annotation: Any) -> Any:
-    """Gives the type of the entries of a list or a table; None for other types."""
+    """Gets the type of the entries of a list or a table; None for other types."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         return next(filter(None, map(_entry, arguments)), None)
@@ -115,7 +115,7 @@ def _entry(annotation: Any) -> Any:
 
 
 def _chosen_class(field: FieldInfo, place: Sequence[int | str]) -> type[Settings] | None:
-    """Gives the class of a section. Of several, it is the one whose tag is in the path."""
+    """Finds the class of a section. If there are several, the tag in the path decides."""
     tag = _tag_of(field)
     if tag is None:
         return next(classes_of(field.annotation), None)
@@ -124,7 +124,7 @@ def _chosen_class(field: FieldInfo, place: Sequence[int | str]) -> type[Settings
 
 
 def _tag_of(field: FieldInfo) -> str | None:
-    """Gives the setting by which the user chooses among several classes; None if there is one class."""
+    """Finds the setting by which the user chooses among several classes; None if there is one class."""
     chosen = field.discriminator
     return getattr(chosen.discriminator, "__name__", None) if isinstance(chosen, Discriminator) else None
 
@@ -225,7 +225,7 @@ def _written(bound: object) -> str:
 
 
 def settings_within(annotation: Any) -> Iterator[type[Settings]]:
-    """Gives all settings classes in a type, and in their fields."""
+    """Yields all settings classes in a type, and in their fields."""
     if isinstance(annotation, type) and issubclass(annotation, Settings):
         yield annotation
         for field in annotation.model_fields.values():

@@ -91,7 +91,7 @@ class Settings(BaseModel):
 
 
 def renamed(value: Any, names: Mapping[Any, Any]) -> Any:
-    """Gives our name of a value that has another one in ``names``, and any other value as it is."""
+    """Translates a value that has another name in ``names`` to ours. Any other value stays as it is."""
     return names.get(value, value) if isinstance(value, str) else value
 
 

@@ -127,7 +127,7 @@ def play_match(
 
 
 def _beside(games: list[PlayedGame], table: MatchTable) -> list[PlayedGame]:
-    """Gives games of one seat together with the scores of another player in the same games."""
+    """Pairs the games of one seat with the scores of another player in the same games."""
     for _ in table.play():
         pass
     return [
@@ -137,7 +137,8 @@ def _beside(games: list[PlayedGame], table: MatchTable) -> list[PlayedGame]:
 
 
 def whole_rounds(games: int, seats: int) -> int:
-    """Gives the number of games of a match, so that the first player has each seat equally often."""
+    """Rounds the number of games of a match up to whole rounds, so that the first player has each seat equally
+    often."""
     if seats == 2 and games % 2:
         raise ConfigError(
             f"games come in pairs, so that both players have both seats; play {games + 1}, not {games}"
@@ -156,9 +157,9 @@ def check_opening(game: GameSource, options: Mapping[str, Any], plies: int) -> N
 
 
 def usual_opening(game: GameSource, options: Mapping[str, Any]) -> int:
-    """Gives the default number of random plies: 4, but at most a fifth of the length of a random game. More would
-    decide a short game before the players can. Tic-tac-toe gets 1, connect four and Shogi 4. A player who is alone gets
-    none, so that its return is that of whole games."""
+    """Computes the default number of random plies: 4, but at most a fifth of the length of a random game. More would
+    decide a short game before the players can. Tic-tac-toe gets 1, connect four and Shogi 4. In games of one seat there
+    are none, so that a return is that of a whole game."""
     probe = make_game(game, batch=_PROBES, seed=0, **options)
     if probe.spec.seats == 1:
         return 0

@@ -12,7 +12,7 @@ __all__ = ["record_suffixes", "recorded_game", "write_record"]
 
 
 def recorded_game(match: MatchResult, number: int) -> RecordedGame:
-    """Gives a game of a match that was played with ``record=True``, with names and scores by seat."""
+    """Makes a record of a game of a match that was played with ``record=True``, with names and scores by seat."""
     game = match.games[number]
     if not game.actions:
         raise ConfigError("a record is made of a game's actions; play the match with record=True")
@@ -36,5 +36,5 @@ def write_record(match: MatchResult, number: int, stem: Path, suffix: str | None
 
 
 def record_suffixes(form: RecordFormat) -> tuple[str, ...]:
-    """Gives the suffixes of all files that a format writes."""
+    """Lists the suffixes of all files that a format writes."""
     return form.suffixes if isinstance(form, ReadsRecords) else (form.suffix,)

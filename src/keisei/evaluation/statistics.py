@@ -68,7 +68,7 @@ class Tally:
         return Tally(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
 
     def reversed(self) -> Tally:
-        """Gives the same games from the other player's view."""
+        """Computes the tally of the same games from the other player's view."""
         return Tally(self.losses, self.draws, self.wins)
 
     def _need_games(self) -> int:
@@ -124,7 +124,7 @@ def elo_difference(tally: Tally, confidence: float = 0.95) -> EloDifference:
 
 
 def elo_of(interval: Interval) -> EloDifference:
-    """Gives the interval of a score on the Elo scale."""
+    """Converts the interval of a score to the Elo scale."""
     return EloDifference(_elo(interval.value), _elo(interval.low), _elo(interval.high))
 
 
@@ -148,7 +148,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
 
 
 def student_quantile(freedom: int, confidence: float) -> float:
-    """Gives the number of standard errors to each side that contain this share of Student's distribution."""
+    """Computes how many standard errors to each side contain this share of Student's distribution."""
     normal = normal_quantile(confidence)
     if freedom >= _LIKE_NORMAL:
         return normal
@@ -186,7 +186,7 @@ def likelihood_of_superiority(tally: Tally) -> float:
 
 
 def normal_quantile(confidence: float) -> float:
-    """Gives the number of standard deviations to each side that contain this share of a normal distribution."""
+    """Computes how many standard deviations to each side contain this share of a normal distribution."""
     if not 0 < confidence < 1:
         raise ConfigError(f"confidence is a share between 0 and 1, such as 0.95; got {confidence}")
     return NormalDist().inv_cdf((1 + confidence) / 2)

@@ -127,7 +127,7 @@ def _entrants(plan: MatchPlan, players: Sequence[PlayerLike], root: Path) -> lis
 
 
 def games_of_a_meeting(games: int, seats: int) -> int:
-    """Gives the number of games that two players play against each other, with ``games`` in each match."""
+    """Counts the games that two players play against each other, with ``games`` in each match."""
     return whole_rounds(games, seats) * (2 if seats > 2 else 1)
 
 

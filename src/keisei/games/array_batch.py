@@ -199,7 +199,7 @@ class ArrayBatch(ABC):
         return Step(rewards, terminated, truncated, ending, scores, plies, self._finish(done))
 
     def _finish(self, done: BoolArray) -> FinalRows:
-        """Gives the last positions of finished games, and restarts these."""
+        """Collects the last positions of finished games, and restarts these games."""
         games = np.flatnonzero(done)
         if not len(games):
             nothing = np.empty(0, np.int32)
@@ -259,5 +259,5 @@ class ArrayBatch(ABC):
 
 
 def _below(words: NDArray[np.uint64], count: int) -> IntArray:
-    """Gives whole numbers in 0 … count-1 from random words."""
+    """Turns random words into whole numbers in 0 … count-1."""
     return (((words >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)).astype(np.int32)

@@ -49,7 +49,7 @@ def board_in(text: str) -> TextBoard | None:
 
 
 def _symbols(line: str) -> tuple[str, ...]:
-    """Gives the symbols of a line, with or without spaces between them; none if it is no row of a board."""
+    """Splits a line into symbols, with or without spaces between them; empty if the line is no row of a board."""
     words = line.split()
     if len(words) == 1 and len(words[0]) > 1:
         return tuple(words[0])
@@ -57,7 +57,7 @@ def _symbols(line: str) -> tuple[str, ...]:
 
 
 def _runs(symbols: Sequence[tuple[str, ...]]) -> Iterator[tuple[int, int]]:
-    """Gives where lines with equally many symbols begin and end."""
+    """Yields the first line and the end of each run of lines with equally many symbols."""
     first = 0
     for at in range(1, len(symbols) + 1):
         if at == len(symbols) or len(symbols[at]) != len(symbols[first]):
@@ -93,7 +93,7 @@ class AutomaticFace(PlainFace):
             self.seats = tuple(f"Agent {seat + 1}" for seat in range(game.spec.seats))
 
     def caption(self, view: int) -> str:
-        """Gives the text beside the picture; empty if there is none."""
+        """Gets the text beside the picture; empty if there is none."""
         text = self._text(view) if isinstance(self._game, ShowsText) else ""
         board = board_in(text) if self._draws_text else None
         return text if board is None else board.caption
@@ -195,5 +195,5 @@ def _css(colour: tuple[int, int, int]) -> str:
 
 
 def live_face(game: Game) -> GameFace:
-    """Gives the face of a batch of one game: that of its spec, or an automatic one."""
+    """Gets the face of a batch of one game: the face of its spec, or an automatic one."""
     return game.spec.face or AutomaticFace(game)

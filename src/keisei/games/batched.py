@@ -102,7 +102,7 @@ class SingleGameBatch:
         return self._batch
 
     def text(self, game: int = 0) -> str:
-        """Gives a game as its ``__str__`` shows it."""
+        """Draws a game by its ``__str__``."""
         return str(self._slots[game].game)
 
     @property
@@ -124,7 +124,7 @@ class SingleGameBatch:
         self._ended = {}
 
     def last_text(self, game: int = 0) -> str:
-        """Gives the last position of the game that ended last in this place."""
+        """Draws the last position of the game that ended last in this place."""
         if self._ended is None or game not in self._ended:
             raise GameError(
                 f"no last position of game {game} of {self._spec.name} is kept; call keep_last_positions() before the "
@@ -133,7 +133,7 @@ class SingleGameBatch:
         return str(self._ended[game])
 
     def peek(self, game: int) -> SingleGame:
-        """Gives an independent copy of one game, for players that look ahead."""
+        """Makes an independent copy of one game, for players that look ahead."""
         try:
             return self._slots[game].game.copy()
         except GameError:
@@ -207,7 +207,7 @@ class SingleGameBatch:
         return step.build()
 
     def _used_again(self, index: int, ended: SingleGame) -> SingleGame | None:
-        """Gives the object for the next game; None if a new one is needed."""
+        """Gets the object to use again for the next game; None if a new one is needed."""
         if self._ended is None:
             return ended
         self._ended[index] = ended
@@ -356,7 +356,7 @@ class SingleGameBatch:
     def _new_slot(
         self, index: int, episode: int, seed: int, first_game: int, game: SingleGame | None = None
     ) -> _Slot:
-        """Gives a new game. A finished game object is reset and used again."""
+        """Makes a new game. A finished game object is reset and used again."""
         game = game or self._single(**self._own)
         rng = KeyedRandom(seed, first_game + index, episode)
         game.reset(rng)
@@ -410,7 +410,7 @@ class SingleGameBatch:
         return view
 
     def _masks(self, deciders: Sequence[tuple[SingleGame, int]]) -> BoolArray:
-        """Gives the legal mask [deciders, num_actions], from the lists or bool arrays of the games."""
+        """Makes the legal mask [deciders, num_actions] from the lists or bool arrays of the games."""
         mask = np.zeros((len(deciders), self._spec.num_actions), np.bool_)
         numbers: list[int] = []
         counts: list[int] = []

@@ -64,7 +64,7 @@ class ActionInputs:
     """[things][k]: the places of things that are alike, such as the tokens of a seat. Their order means nothing."""
 
     def others(self, size: int) -> tuple[int, ...]:
-        """Gives the places that describe neither one action nor one thing."""
+        """Lists the indices that describe neither a single action nor a single thing."""
         used = {place for places in (*self.places, *self.things) for place in places}
         return tuple(place for place in range(size) if place not in used)
 
@@ -211,7 +211,7 @@ class Game(Protocol):
         ...
 
     def save(self) -> bytes:
-        """Gives the exact state of all games, in compact form."""
+        """Serialises the exact state of all games in compact form."""
         ...
 
     def load(self, blob: bytes) -> None:
@@ -244,7 +244,7 @@ def action_array(actions: Array | Sequence[int], rows: int, num_actions: int) ->
 
 
 def out_array(out: Array | None, shape: tuple[int, ...], dtype: Any, method: str) -> Array:
-    """Gives the caller's memory if there is some and it fits, else new memory."""
+    """Returns the caller's array if one is given and it fits, else a new array."""
     if out is None:
         return np.empty(shape, dtype)
     if (

@@ -30,7 +30,7 @@ def svg_page(parts: Sequence[str], width: float, height: float, style: str, labe
 
 
 def place(name: str, label: str, box: tuple[float, float, float, float], at: tuple[float, float]) -> str:
-    """Gives a place of a picture: its box (x, y, width, height), and where arrow keys find it (column, row)."""
+    """Writes a place of a picture: its box (x, y, width, height), and its column and row for the arrow keys."""
     x, y, width, height = box
     return (
         f'<rect class="place" data-place="{escape(name)}" data-x="{at[0]:g}" data-y="{at[1]:g}" x="{x:g}" y="{y:g}" '
@@ -102,10 +102,10 @@ class PlainFace:
 
 
 def face_of(spec: GameSpec) -> GameFace:
-    """Gives the face of a game."""
+    """Gets the face of a game."""
     return spec.face or PlainFace(spec)
 
 
 def face_of_rows(game: Game) -> GameFace:
-    """Gives the face for packed rows of a game, without the game that they are from."""
+    """Gets the face that draws packed rows of a game, without the game that they come from."""
     return game.row_face() if isinstance(game, ShowsRows) else face_of(game.spec)

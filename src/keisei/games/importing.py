@@ -55,8 +55,8 @@ def import_named(name: str, *, missing: type[KeiseiError], broken: type[KeiseiEr
 
 
 def name_of(found: object) -> str:
-    """Gives the text by which other processes find a class or a function; empty if there is none. What a program
-    defines itself is named by its file."""
+    """Writes the name by which other processes can import a class or a function; empty if there is none. Definitions of
+    the main program are named by its file."""
     module = sys.modules.get(getattr(found, "__module__", None) or "")
     name = getattr(found, "__qualname__", "")
     if module is None or getattr(module, name, None) is not found:
@@ -65,8 +65,8 @@ def name_of(found: object) -> str:
 
 
 def origin_of(path: str) -> str:
-    """Gives the file or the folder that ``module:Class`` would be imported from, without importing anything; empty if
-    there is none. Of a module in a package, it is the folder of the whole package."""
+    """Finds the file or the folder that ``module:Class`` would be imported from, without importing anything; empty if
+    there is none. For a module in a package, it is the folder of the whole package."""
     file = file_of(path)
     if file is not None:
         return str(file.expanduser()) if file.expanduser().is_file() else ""
@@ -118,7 +118,7 @@ def _search_current_directory(package: str) -> None:
 
 
 def _current_directory() -> str:
-    """Gives the current directory; empty if it is gone, or if Python was told not to look there."""
+    """Gets the current directory; empty if it no longer exists, or if Python does not import from it."""
     try:
         return os.getcwd() if looks_here() and "" not in sys.path else ""
     except OSError:

@@ -40,7 +40,7 @@ def move_examples(game: Game, action: int, index: int = 0) -> Sequence[str]:
 
 
 def read_move(game: Game, text: str, names: Mapping[str, int], index: int = 0) -> Sequence[int]:
-    """Gives the legal actions that a person may mean: the one of this name, else those whose names differ from it only
+    """Finds the legal actions that a person may mean: the one of this name, else those whose names differ from it only
     by upper and lower case, else what the game makes of it. Raises ``NotationError`` if there is none."""
     if text in names:
         return [names[text]]

@@ -55,7 +55,8 @@ class CoreBatch(Protocol):
         final_packed: ByteArray,
         /,
     ) -> int:
-        """Gives the number of games that ended, or -1 - row for the first row whose action is not legal."""
+        """Plays one step. Returns the number of games that ended, or -1 - row for the first row whose action is not
+        legal."""
         ...
 
     def save(self) -> bytes: ...

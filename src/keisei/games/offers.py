@@ -131,11 +131,11 @@ class ShowsWorld(ShowsText, Protocol):
         ...
 
     def seat_colour(self, seat: int) -> tuple[int, int, int]:
-        """Gives the colour of a seat, the same in every picture."""
+        """Gets the colour of a seat, the same in every picture."""
         ...
 
     def own_colours(self, game: int = 0) -> Mapping[tuple[int, int], tuple[int, int, int]]:
-        """Gives the colours of seats by row and column, where a seat is drawn in its own colour."""
+        """Gets the colours of the seats by row and column, for drawings in which each seat has its own colour."""
         ...
 
 

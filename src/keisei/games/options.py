@@ -16,7 +16,7 @@ NUMBERING = ("batch", "seed", "first_game")
 
 
 def whole_number(name: str, value: object, low: int, high: int) -> int:
-    """Gives ``value`` as an int, if it is a whole number in ``low`` … ``high``."""
+    """Checks that ``value`` is a whole number in ``low`` … ``high``, and returns it as an int."""
     allowed = f"{name} must be a whole number in {low} … {high}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ConfigError(f"{allowed}; got {value!r} ({type(value).__name__})")
@@ -36,7 +36,7 @@ def check_numbering(batch: object, seed: object, first_game: object) -> tuple[in
 
 
 def allowed_options(builder: Callable[..., Any]) -> tuple[str, ...] | None:
-    """Gives the names of the keyword options of a class or function; None if it takes any."""
+    """Lists the keyword options of a class or function; None if it takes any."""
     parameters = inspect.signature(builder).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
@@ -55,6 +55,6 @@ def check_options(game: str, given: Mapping[str, object], allowed: Iterable[str]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Gives a hint with the nearest known names; empty if none is near."""
+    """Writes a hint with the nearest known names; empty if none is near."""
     near = get_close_matches(name, list(known), n=3, cutoff=0.6)
     return f" (did you mean {' or '.join(repr(word) for word in near)}?)" if near else ""

@@ -44,13 +44,14 @@ _IMPORTING = _Importing()
 
 
 def file_of(name: str) -> Path | None:
-    """Gives the file of ``path.py:Class``, as it is written; None for any other name."""
+    """Gets the file of ``path.py:Class``, as it is written; None for any other name."""
     path, colon, _ = name.rpartition(":")
     return Path(path) if colon and path.endswith(".py") else None
 
 
 def absolute_name(name: str) -> str:
-    """Gives the same name with the whole path, so that it means the same in any folder. Other names stay."""
+    """Writes the same name with an absolute path, so that it means the same in any folder. Other names do not
+    change."""
     file = file_of(name)
     return name if file is None else f"{_absolute(file)}:{name.rpartition(':')[2]}"
 
@@ -74,8 +75,8 @@ def is_imported(file: Path) -> bool:
 
 
 def file_of_module(module: ModuleType) -> Path | None:
-    """Gives the file of a module that has no name in other processes: the program itself, or one imported by its path.
-    None for any other."""
+    """Gets the file of a module that other processes cannot import by name: the program itself, or a file imported by
+    its path. None for any other module."""
     file = getattr(module, "__file__", None)
     by_path = module.__name__.startswith(f"{OWN_FILES}.")
     has_no_name = by_path or module is sys.modules.get("__main__")
@@ -83,13 +84,13 @@ def file_of_module(module: ModuleType) -> Path | None:
 
 
 def loaded_digest(file: Path) -> str:
-    """Gives the digest of the content that this process has imported. It imports the file if need be."""
+    """Gets the digest of the content that this process has imported. The file is imported first if necessary."""
     import_file(file)
     return _DIGESTS[str(_absolute(file))]
 
 
 def imported_now() -> Path | None:
-    """Gives the file that this thread is importing at this moment; None if it imports none."""
+    """Gets the file that this thread is importing at this moment; None if it imports none."""
     return _IMPORTING.files[-1] if _IMPORTING.files else None
 
 

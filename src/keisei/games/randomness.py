@@ -39,7 +39,7 @@ def _mix(word: int) -> int:
 
 
 def keyed_word(*key: int) -> int:
-    """Gives 64 random bits for a key of integers."""
+    """Computes 64 random bits from a key of integers."""
     word = 0
     for part in key:
         word = _mix(((word + _GOLDEN) ^ part) & _MASK)
@@ -65,12 +65,12 @@ def _finish(word: Words) -> Words:
 
 
 def keyed_uniform(*key: ArrayLike) -> NDArray[np.float64]:
-    """Gives one number in [0, 1) with 53 random bits for each key."""
+    """Computes a number in [0, 1) with 53 random bits from each key."""
     return as_uniform(keyed_words(*key))
 
 
 def as_uniform(words: Words) -> NDArray[np.float64]:
-    """Gives one number in [0, 1) for each random word."""
+    """Turns each random word into a number in [0, 1)."""
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 

@@ -123,7 +123,7 @@ def register_game(name: str, target: GameSource, description: str = "") -> None:
 
 
 def registered_games() -> dict[str, str]:
-    """Gives the names that ``make_game`` knows, each with a one-line description."""
+    """Lists the names that ``make_game`` knows, each with a one-line description."""
     games = {entry.name: entry.description for entry in _REGISTERED.values()}
     for point in _installed().values():
         games.setdefault(point.name, _origin(point))
@@ -138,7 +138,7 @@ def import_built_in_games() -> None:
 
 
 def game_factory(source: GameSource) -> GameFactory:
-    """Gives the batch factory for a name, a class or a factory."""
+    """Gets the batch factory for a name, a class or a factory."""
     if not isinstance(source, str):
         return _as_factory(source)
     prefix, colon, rest = source.partition(":")
@@ -173,7 +173,7 @@ def _is_defined_in(module: ModuleType, found: object) -> bool:
 
 
 def source_digest(name: str) -> str | None:
-    """Gives the digest of the file that a game is defined in, for ``path.py:Class``; None for any other name."""
+    """Computes the digest of the file that defines a game, for ``path.py:Class``; None for any other name."""
     file = file_of(name)
     if file is None or not names_code(name):
         return None
@@ -195,7 +195,7 @@ def takes_option(source: GameSource, option: str) -> bool:
 
 
 def portable_name(name: str) -> str:
-    """Gives a name that other processes know too. A game that this program registered is named by its class."""
+    """Finds a name that other processes know too. A game that this program registered is named by its class."""
     entry = _REGISTERED.get(_key(name))
     if entry is None or isinstance(entry.target, str):
         return absolute_name(name)
@@ -231,7 +231,8 @@ def _by_name(name: str) -> GameSource:
 
 
 def _installed() -> dict[str, EntryPoint]:
-    """Gives the games of packages. What lies in the current directory is not installed, and may be a folder of runs."""
+    """Finds the games of installed packages. Packages in the current directory do not count: they may be folders of
+    runs."""
     from importlib.metadata import entry_points  # a tenth of the time in which a small command starts
 
     points = entry_points(group=ENTRY_POINT_GROUP)
@@ -261,8 +262,8 @@ def _as_factory(source: GameSource) -> GameFactory:
 
 
 def _declared(path: str, found: object) -> GameSource:
-    """Gives what a text names, if that makes games. A text may be wrong, and calling whatever it names could do
-    anything."""
+    """Checks that what a text names makes games. The text may be wrong, and calling the wrong object could have any
+    effect."""
     if _makes_games(found):
         return cast(GameSource, found)
     raise ConfigError(

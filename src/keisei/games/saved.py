@@ -23,13 +23,14 @@ _CRC = struct.Struct("<I")
 
 
 def digest_of(spec: GameSpec, options: Mapping[str, object]) -> bytes:
-    """Gives 16 bytes that identify a game and its options."""
+    """Computes 16 bytes that identify a game and its options."""
     text = f"{spec!r} {json.dumps(options, sort_keys=True, default=_name)}"
     return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _name(option: object) -> str:
-    """Gives a text for an option that JSON cannot hold. It contains no address, so it is the same in every process."""
+    """Names an option that JSON cannot hold. The name contains no memory address, so it is the same in every
+    process."""
     name = getattr(option, "__qualname__", None)
     return repr(option) if name is None else f"{getattr(option, '__module__', '')}.{name}"
 

@@ -48,7 +48,7 @@ class Outcome:
 
     @classmethod
     def win(cls, seat: int, ending: str = "finished") -> Outcome:
-        """Gives the outcome in which one seat wins 1 and the others share the loss of 1, however many they are."""
+        """Makes the outcome in which one seat wins 1 and the others share a loss of 1, however many they are."""
         if seat < 0:
             raise ContractError(
                 f"Outcome.win names seat {seat}; the first seat is 0. Outcome.draw has no winner"
@@ -60,7 +60,7 @@ class Outcome:
         return cls((0.0, 0.0), ending, fits_any_seats=True)
 
     def for_seats(self, seats: int) -> Outcome:
-        """Gives this outcome with a score for each seat of the game."""
+        """Completes this outcome with a score for each seat of the game."""
         if not self.fits_any_seats or len(self.scores) == seats:
             return self
         if 1.0 not in self.scores:
@@ -111,7 +111,7 @@ class SingleGame(ABC):
 
     @abstractmethod
     def legal(self, seat: int) -> Array | Iterable[int]:
-        """Gives the legal actions of a seat that must act: their numbers, or a bool array of all actions."""
+        """Lists the legal actions of a seat that must act: their numbers, or a bool array of all actions."""
 
     @abstractmethod
     def play(self, action: Any, rng: KeyedRandom) -> Sequence[float] | None:
@@ -122,11 +122,11 @@ class SingleGame(ABC):
 
     @abstractmethod
     def observe(self, seat: int) -> Array:
-        """Gives what a seat sees, as an array with the shape and type of ``observation``."""
+        """Gets what a seat sees, as an array with the shape and type of ``observation``."""
 
     @abstractmethod
     def outcome(self) -> Outcome | None:
-        """Gives the outcome; None while the game continues."""
+        """Gets the outcome; None while the game continues."""
 
     def __str__(self) -> str:
         """Draws the position, for ``render()`` of environments."""
@@ -145,12 +145,12 @@ class SingleGame(ABC):
         return [f"action {action}" for action in range(self.num_actions)]
 
     def acting(self) -> Sequence[int]:
-        """Gives the seats that must act now, in ascending order."""
+        """Lists the seats that must act now, in ascending order."""
         return range(self.seats) if self.simultaneous else (self.to_move,)
 
     def snapshot(self) -> bytes:
-        """Gives the exact state of this game, for ``restore``. Long games may define both. By default a saved game
-        is the list of its actions, and loading plays them again."""
+        """Serialises the exact state of this game, for ``restore``. Long games may define both methods. By default a
+        saved game is the list of its actions, and loading plays them again."""
         raise NotImplementedError
 
     def restore(self, state: bytes) -> None:
@@ -158,19 +158,18 @@ class SingleGame(ABC):
         raise NotImplementedError
 
     def copy(self) -> Self:
-        """Gives an independent copy, for players that look ahead. A game that is searched often may define a faster
+        """Makes an independent copy, for players that look ahead. A game that is searched often may define a faster
         one."""
         return deepcopy(self)
 
     def position_key(self) -> Hashable | None:
-        """Gives a key of this position. Positions with equal keys have the same moves and the same future, whatever
-        their options. None, the default, means that players that look ahead evaluate a position each time they meet
-        it."""
+        """Gets a key of this position. Positions with equal keys have the same moves and the same future, whatever
+        their options. With None, the default, players that look ahead evaluate a position each time they reach it."""
         return None
 
 
 def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
-    """Gives the spec of a single game. An error names the class and the missing attribute."""
+    """Makes the spec of a single game. An error names the class and the missing attribute."""
     kind = type(game).__name__
     for attribute in ("name", "num_actions", "observation"):
         if not hasattr(game, attribute):
@@ -196,7 +195,7 @@ def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
 
 
 def batched(single: type[SingleGame]) -> BatchFactory:
-    """Gives a factory that makes batches of a single game. The batches keep the whole contract of ``Game``.
+    """Makes a factory of batches of a single game. The batches keep the whole contract of ``Game``.
 
     ``batched(Race)(batch=64, seed=7)`` gives 64 games; further keywords are the options of ``Race``.
     """

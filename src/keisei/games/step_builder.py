@@ -43,7 +43,7 @@ class StepBuilder:
 
 
 def into(out: NDArray[T] | None, value: NDArray[T], method: str) -> NDArray[T]:
-    """Gives ``value`` in the caller's memory, or a copy that the caller may change."""
+    """Copies ``value`` into the caller's array, or into a new one that the caller may change."""
     target = out_array(out, value.shape, value.dtype, method)
     np.copyto(target, value)
     return target

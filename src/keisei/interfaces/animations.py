@@ -158,7 +158,7 @@ def _parts(shot: Shot, legend: Legend) -> Iterator[Part]:
 
 
 def _panel(shot: Shot, legend: Legend, left: int) -> Iterator[Part]:
-    """Gives the turn, the returns of agents and the legend, from top to bottom."""
+    """Yields the turn, the returns of agents and the legend, from top to bottom."""
     y = _LINE
     yield Words(left + 12, y, f"turn {shot.turn}")
     for seat, value in enumerate(shot.returns[:_MOST_AGENTS]):

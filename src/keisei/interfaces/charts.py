@@ -101,7 +101,8 @@ def end_label(series: Series, percent: bool) -> str:
 
 
 def spread(wanted: Sequence[float], gap: float, bottom: float) -> list[float]:
-    """Gives places that are at least ``gap`` apart, near the wanted ones and in their order, down to ``bottom``."""
+    """Moves places until neighbours are at least ``gap`` apart. They keep their order and end at ``bottom`` at the
+    latest."""
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     places = [wanted[index] for index in order]
     for index in range(1, len(places)):
@@ -118,12 +119,12 @@ def is_known(value: float) -> bool:
 
 
 def last_known(points: Sequence[Point]) -> Point:
-    """Gives the last point of a curve that can be drawn."""
+    """Finds the last point of a curve that can be drawn."""
     return next(point for point in reversed(points) if is_known(point.y))
 
 
 def segments(points: Iterable[Point]) -> Iterator[list[Point]]:
-    """Gives the parts of a curve between its gaps."""
+    """Yields the parts of a curve between its gaps."""
     for known, part in groupby(points, key=lambda point: is_known(point.y)):
         if known:
             yield list(part)
@@ -155,7 +156,7 @@ def _merged(bucket: Sequence[Point]) -> Point:
 
 
 def y_ticks(panel: Panel, most: int) -> list[float]:
-    """Gives round numbers whose first and last enclose all curves."""
+    """Chooses round numbers whose first and last enclose all curves."""
     points = [point for series in panel.series for point in series.points if is_known(point.y)]
     known = [value for point in points for value in (point.y, point.low, point.high) if is_known(value)]
     known += [bound for bound in (panel.low, panel.high) if bound is not None]
@@ -168,7 +169,7 @@ def y_ticks(panel: Panel, most: int) -> list[float]:
 
 
 def x_ticks(x_range: tuple[float, float], most: int) -> list[float]:
-    """Gives round numbers within the range."""
+    """Chooses round numbers within the range."""
     low, high = x_range
     step = _round_step((high - low) / most)
     return [number * step for number in range(math.ceil(low / step), math.floor(high / step + 1e-6) + 1)]

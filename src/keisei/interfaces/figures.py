@@ -77,7 +77,7 @@ STYLE: dict[Any, Any] = {
 
 
 def image(picture: Picture, kind: str) -> bytes:
-    """Gives the content of a file: of a ``png``, ``svg`` or ``pdf``."""
+    """Draws a picture as the content of a ``png``, ``svg`` or ``pdf`` file."""
     file = io.BytesIO()
     date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
@@ -172,7 +172,7 @@ def _places(picture: Picture, top: float) -> Iterator[tuple[Panel, _Box]]:
 
 
 def _margins(picture: Picture, places: Iterable[tuple[Panel, _Box]]) -> dict[float, float]:
-    """Gives the room for labels beside the plots. Panels that end at the same x have the same width."""
+    """Computes the margin for labels beside the plots. Panels that end at the same x have the same width."""
     margins: dict[float, float] = {}
     for panel, box in places:
         labels = [end_label(series, panel.percent) for series in panel.series if series.has_end]
@@ -294,7 +294,7 @@ def _colour(number: int | None) -> str:
 
 
 def _darkened(colour: str) -> str:
-    """Gives a darker colour for text, since thin letters need more contrast than lines."""
+    """Computes a darker colour for text, since thin letters need more contrast than lines."""
     return "#" + "".join(f"{int(int(colour[at : at + 2], 16) * 0.72):02x}" for at in (1, 3, 5))
 
 

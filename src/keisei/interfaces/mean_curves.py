@@ -18,8 +18,8 @@ FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def mean_curve(curves: Sequence[Sequence[Point]]) -> list[Point]:
-    """Gives the mean of curves where all of them are known, with Student's 95 % interval of the mean. Between its own
-    points each curve is a straight line. One curve alone has no interval; its own bands say something else."""
+    """Computes the mean of curves where all of them are known, with Student's 95 % interval of the mean. Each curve is
+    a straight line between its points. A single curve has no interval; its own bands mean something else."""
     known = [[point for point in curve if is_known(point.y)] for curve in curves]
     if not known or not all(known):
         return []
@@ -34,7 +34,7 @@ def mean_curve(curves: Sequence[Sequence[Point]]) -> list[Point]:
 
 
 def _common_axis(curves: Sequence[Sequence[Point]]) -> list[float]:
-    """Gives the places of all points, from where the last curve begins to where the first one ends."""
+    """Lists the x of all points, from the latest first point of a curve to the earliest last one."""
     low, high = max(curve[0].x for curve in curves), min(curve[-1].x for curve in curves)
     places = sorted({point.x for curve in curves for point in curve if low <= point.x <= high})
     if len(places) <= MOST_POINTS:

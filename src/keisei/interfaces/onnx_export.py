@@ -110,7 +110,7 @@ def describe(network: ActorCritic, game: Game) -> dict[str, Any]:
 
 
 def _positions(game: Game) -> tuple[Array, BoolArray]:
-    """Gives positions of random games."""
+    """Plays random games and collects their positions."""
     observations, masks = [], []
     for _ in range(_PROBE_PLIES):
         observations.append(game.observe())
@@ -144,7 +144,7 @@ def _converted(model: nn.Module, observations: Array, legal: BoolArray) -> bytes
 
 
 def _difference(model: nn.Module, content: bytes, observations: Array, legal: BoolArray) -> float:
-    """Gives the largest difference between the outputs of ONNX Runtime and torch."""
+    """Computes the largest difference between the outputs of ONNX Runtime and torch."""
     try:
         import onnxruntime
     except ImportError as error:

@@ -136,7 +136,7 @@ class _Canvas:
         return round((x - low) / (high - low) * (2 * self._columns - 1))
 
     def row(self, y: float) -> int:
-        """Gives the row of dots for a value; 0 is the highest."""
+        """Computes the row of dots for a value; 0 is the highest."""
         low, high = self._y_range
         return round((high - y) / (high - low) * (4 * self._lines - 1))
 
@@ -181,7 +181,7 @@ def _x_axis(picture: Picture, left: int, columns: int, first: bool) -> Text:
 def _placed(
     marks: Iterable[tuple[float, str]], x_range: tuple[float, float], columns: int, blank: str
 ) -> str:
-    """Gives a line with each text centred at its place."""
+    """Writes a line with each text centred at its place."""
     low, high = x_range
     line = blank * columns
     for x, text in marks:

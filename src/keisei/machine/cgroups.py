@@ -25,19 +25,19 @@ class _Mount(NamedTuple):
 
 
 def groups_v2(root: Path = ROOT) -> list[Path]:
-    """Gives the folders of version 2, nearest first. Tests set ``root`` to a file system of their own."""
+    """Lists the folders of version 2, nearest first. Tests set ``root`` to a file system of their own."""
     mounts = [mount for mount in _mounts(root) if mount.version == 2]
     return _upwards(mounts, _own_path(root, ""), root)
 
 
 def groups_v1(controller: str, root: Path = ROOT) -> list[Path]:
-    """Gives the folders of one controller of version 1, such as ``cpu``, nearest first."""
+    """Lists the folders of one controller of version 1, such as ``cpu``, nearest first."""
     mounts = [mount for mount in _mounts(root) if mount.version == 1 and controller in mount.controllers]
     return _upwards(mounts, _own_path(root, controller), root)
 
 
 def read_words(path: Path) -> list[str]:
-    """Gives the words of a file; none if it is missing or cannot be read."""
+    """Reads the words of a file; none if it is missing or cannot be read."""
     try:
         return path.read_text().split()
     except (OSError, UnicodeDecodeError):
@@ -45,7 +45,7 @@ def read_words(path: Path) -> list[str]:
 
 
 def read_number(path: Path) -> int | None:
-    """Gives the number in a file; None if it holds something else, such as ``max``."""
+    """Reads the number in a file; None if it holds something else, such as ``max``."""
     return whole_number(" ".join(read_words(path)))
 
 
@@ -57,7 +57,7 @@ def whole_number(text: str) -> int | None:
 
 
 def _upwards(mounts: list[_Mount], own: PurePosixPath, root: Path) -> list[Path]:
-    """Gives the folders from a process's own group to the top of the mount.
+    """Lists the folders from a process's own group to the top of the mount.
 
     A container may see its group under another name, or not at all. Then the top of the mount is the nearest
     visible group.
@@ -70,7 +70,7 @@ def _upwards(mounts: list[_Mount], own: PurePosixPath, root: Path) -> list[Path]
 
 
 def _own_path(root: Path, controller: str) -> PurePosixPath:
-    """Gives the group of this process from /proc/self/cgroup; version 2 names no controller."""
+    """Reads the group of this process from /proc/self/cgroup. Version 2 names no controller."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controller in controllers.split(",") and path.startswith("/"):

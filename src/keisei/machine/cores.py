@@ -23,13 +23,12 @@ class CoreLimit(NamedTuple):
 
 
 def usable_cores(root: Path = ROOT) -> int:
-    """Gives the number of cores that this process may use. In a container these are often fewer than the machine
-    has."""
+    """Counts the cores that this process may use. In a container these are often fewer than the machine has."""
     return core_limit(root).cores
 
 
 def core_limit(root: Path = ROOT) -> CoreLimit:
-    """Gives the lowest of all limits. Tests set ``root`` to a file system of their own."""
+    """Finds the lowest of all limits. Tests set ``root`` to a file system of their own."""
     limits = [CoreLimit(machine_cores(), "")]
     if hasattr(os, "sched_getaffinity"):
         # The kernel keeps the affinity within the cpuset of a container, so the cpuset need not be read.
@@ -51,8 +50,8 @@ def _quotas(root: Path) -> Iterator[CoreLimit]:
 
 
 def _quota(quota: int | None, period: int | None) -> Iterator[CoreLimit]:
-    """Gives a share of time as cores, rounded up. With 1.5, one worker would leave a third unused, and two use all
-    of it.
+    """Converts a share of time to cores, rounded up. With a quota of 1.5, one worker leaves a third unused, and two
+    workers use all of it.
 
     ``max`` (version 2) and -1 (version 1) mean that there is no limit.
     """

@@ -27,7 +27,7 @@ class _Group(NamedTuple):
 
 
 def free_memory(root: Path = ROOT) -> int | None:
-    """Gives the bytes that are available without swapping; None if the system does not tell.
+    """Reads how many bytes are available without swapping; None if the system does not tell.
 
     Tests set ``root`` to a file system of their own.
     """
@@ -36,12 +36,12 @@ def free_memory(root: Path = ROOT) -> int | None:
 
 
 def memory_limit(root: Path = ROOT) -> int | None:
-    """Gives the lowest memory limit of this process's control groups; None if there is none."""
+    """Finds the lowest memory limit of this process's control groups; None if there is none."""
     return min((group.limit for group in _groups(root)), default=None)
 
 
 def resident_bytes(process_id: int | None, root: Path = ROOT) -> int:
-    """Gives the resident memory of a process; 0 on systems other than Linux."""
+    """Reads the resident memory of a process; 0 on systems other than Linux."""
     words = read_words(root / f"proc/{process_id}/statm")
     pages = whole_number(words[1]) if len(words) > 1 else None
     return (pages or 0) * mmap.PAGESIZE

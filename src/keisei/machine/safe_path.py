@@ -23,7 +23,7 @@ def looks_here() -> bool:
 
 
 def safe_flags() -> list[str]:
-    """Gives the flags with which Python starts without the current directory on its path."""
+    """Gets the flags with which Python starts without the current directory on its path."""
     return ["-P", "-X", _MARK] if looks_here() else ["-P"]
 
 

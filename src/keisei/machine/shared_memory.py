@@ -86,7 +86,7 @@ class SharedBlock:
         return self._mapping
 
     def array(self, dtype: npt.DTypeLike, shape: int | Sequence[int], offset: int = 0) -> npt.NDArray[Any]:
-        """Gives a view of the block as an array. Every process sees what is written to it."""
+        """Makes an array view of the block. Every process sees what is written to it."""
         kind = np.dtype(dtype)
         if kind.hasobject:
             raise SharedMemoryError(f"a shared array holds plain numbers, got dtype {kind}")
@@ -197,7 +197,7 @@ class Layout:
         return cls(tuple(places), end)
 
     def views(self, block: SharedBlock, offset: int = 0) -> dict[str, npt.NDArray[Any]]:
-        """Gives the arrays in a block, from an aligned offset on."""
+        """Makes the arrays as views of a block, from an aligned offset on."""
         if offset % ALIGNMENT:
             raise SharedMemoryError(f"a layout starts at a multiple of {ALIGNMENT} bytes, got {offset}")
         return {a.name: block.array(a.dtype, a.shape, offset + a.offset) for a in self.arrays}

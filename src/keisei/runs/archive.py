@@ -63,7 +63,8 @@ class CheckpointArchive:
             self._remove_leftovers()
 
     def paths(self) -> list[Path]:
-        """Gives the paths of all checkpoints, oldest first. They are not verified. Links to other places are none."""
+        """Lists the paths of all checkpoints, oldest first. They are not verified. Links to other places are left
+        out."""
         if self.directory.is_symlink():
             raise ForeignFileError(
                 f"{self.directory} is a link, and a run is read from its own folder alone; put the checkpoints there"
@@ -73,7 +74,7 @@ class CheckpointArchive:
         return [path for _, name in ranked if not (path := self.directory / name).is_symlink()]
 
     def latest(self, way_out: str = "start over with --restart") -> Found | None:
-        """Gives the newest whole checkpoint; None if there is no checkpoint at all.
+        """Finds the newest whole checkpoint; None if there is no checkpoint at all.
 
         Damaged ones are logged and skipped. If none is whole, that is an error: to start from nothing would
         silently lose the run. ``way_out`` is what a person can do then beside restoring one.
@@ -91,7 +92,7 @@ class CheckpointArchive:
         )
 
     def best(self) -> Found | None:
-        """Gives the checkpoint marked as best; None if there is none. A damaged one raises ``CheckpointError``."""
+        """Gets the checkpoint marked as best; None if there is none. A damaged one raises ``CheckpointError``."""
         path = self.best_path()
         return None if path is None else Found(load_checkpoint(path), path)
 
@@ -159,7 +160,7 @@ class CheckpointArchive:
         return None, problems
 
     def _target(self, link: str) -> Path | None:
-        """Gives the checkpoint that a link points to; None if it is not one of this store."""
+        """Follows a link to a checkpoint; None if it does not point to one of this store."""
         try:
             path = self.directory / os.readlink(self.directory / link)
         except OSError:

@@ -202,19 +202,19 @@ def check_game(checkpoint: Checkpoint, game: str) -> None:
 
 
 def checkpoint_name(update: int) -> str:
-    """Gives the name of an update's checkpoint, which is also the name of its player."""
+    """Makes the name of an update's checkpoint, which is also the name of its player."""
     return f"update-{update:09d}"
 
 
 def checkpoint_rank(name: str) -> tuple[int, int] | None:
-    """Gives the sort key of a checkpoint's name, (update, attempt); None for any other name."""
+    """Computes the sort key of a checkpoint's name, (update, attempt); None for any other name."""
     match = _NAME.fullmatch(name)
     return (int(match[1]), int(match[2] or 0)) if match else None
 
 
 def _free_name(directory: Path, update: int) -> str:
-    """Gives a free name. A second checkpoint of one update gets another name, since directories cannot be exchanged
-    in one step."""
+    """Finds a free name. A second checkpoint of one update gets another name, since directories cannot be exchanged in
+    one step."""
     ranks = map(checkpoint_rank, os.listdir(directory)) if directory.is_dir() else ()
     attempt = max((rank[1] + 1 for rank in ranks if rank and rank[0] == update), default=0)
     return checkpoint_name(update) + (f"-{attempt}" if attempt else "")
@@ -257,7 +257,7 @@ def _manifest(checkpoint: Checkpoint, contents: Mapping[str, bytes], pieces: Map
 
 
 def _sealed(manifest: Mapping[str, Json]) -> bytes:
-    """Gives the manifest as text, with the digest of the rest as its last entry."""
+    """Writes the manifest as text, with the digest of the rest as its last entry."""
     digest = sha256(_text(manifest)).hexdigest()
     return _text({**manifest, "sha256": digest})
 
@@ -286,7 +286,7 @@ def _verified_manifest(path: Path) -> dict[str, Json]:
 
 
 def _files(path: Path, manifest: Mapping[str, Json]) -> dict[str, Mapping[str, Json]]:
-    """Gives the files that a manifest lists. Only plain names are allowed, so it cannot point outside."""
+    """Reads the files that a manifest lists. Only plain names are allowed, so it cannot point outside."""
     files = manifest.get("files")
     if not isinstance(files, dict) or f"{_BLOBS}.safetensors" not in files:
         raise CheckpointError(f"{path / MANIFEST} lists no files; it was not written by Keisei")
@@ -311,7 +311,7 @@ def _check_types(manifest: Mapping[str, Json]) -> None:
 
 
 def _pieces(path: Path, manifest: Mapping[str, Json]) -> dict[str, PieceFile]:
-    """Gives the pieces that a manifest lists. Earlier versions list none."""
+    """Reads the pieces that a manifest lists. Earlier versions list none."""
     pieces = cast(Mapping[str, Mapping[str, Json]], manifest.get("pieces", {}))
     if not all(_GROUP.fullmatch(name) and isinstance(entry, dict) for name, entry in pieces.items()):
         raise CheckpointError(f"{path / MANIFEST} lists pieces whose names are none of a checkpoint")

@@ -114,7 +114,7 @@ class Requests:
 
 
 def _waiting(directory: Path) -> list[str]:
-    """Gives the names of the requests that wait, oldest first."""
+    """Lists the names of the waiting requests, oldest first."""
     try:
         return sorted(name for name in os.listdir(directory) if name.endswith(_SUFFIX))
     except OSError:  # nobody has asked for anything yet

@@ -140,12 +140,12 @@ class RunDatabase:
         return [row.name for row in self._checked(MetricName, found)]
 
     def metric(self, name: str, after_update: int = -1) -> list[MetricPoint]:
-        """Gives one curve in the order of updates, only those after ``after_update``."""
+        """Reads one curve in the order of updates, only those after ``after_update``."""
         query = 'SELECT "update", step, time, value FROM metrics WHERE name = ? AND "update" > ? ORDER BY "update"'
         return self._checked(MetricPoint, self._select(query, name, after_update))
 
     def thinned_metric(self, name: str, most: int) -> list[ThinnedPoint]:
-        """Gives one curve with at most about ``most`` points. Each has the mean of an equal part of the updates, and
+        """Reads one curve with at most about ``most`` points. Each has the mean of an equal part of the updates, and
         its smallest and largest number. The last update is always a point of its own. SQLite does the work, so that a
         run of 50,000 updates is read in milliseconds."""
         query = 'SELECT MIN("update"), MAX("update") FROM metrics WHERE name = ? HAVING COUNT(*)'
@@ -161,12 +161,12 @@ class RunDatabase:
         return self._checked(ThinnedPoint, self._select(query, name, last, first, width))
 
     def latest_metrics(self) -> dict[str, float]:
-        """Gives all numbers of the last update."""
+        """Reads all numbers of the last update."""
         query = 'SELECT name, value FROM metrics WHERE "update" = (SELECT MAX("update") FROM metrics)'
         return {row.name: row.value for row in self._checked(NamedValue, self._select(query))}
 
     def recent_metrics(self, after_update: int) -> dict[str, list[MetricPoint]]:
-        """Gives all numbers after an update, by name."""
+        """Reads all numbers after an update, by name."""
         query = 'SELECT name, "update", step, time, value FROM metrics WHERE "update" > ? ORDER BY "update"'
         found = self._select(query, after_update)
         names = self._checked(MetricName, [row[:1] for row in found])
@@ -176,61 +176,61 @@ class RunDatabase:
         return points
 
     def progress(self) -> Progress | None:
-        """Gives the progress of the run; None before its first update."""
+        """Reads the progress of the run; None before its first update."""
         found = self._select('SELECT "update", step, time FROM metrics ORDER BY "update" DESC LIMIT 1')
         return next(iter(self._checked(Progress, found)), None)
 
     def evaluations(self, opponent: str | None = None) -> list[EvaluationRow]:
-        """Gives the matches in the order of updates, against all opponents or against one."""
+        """Reads the matches in the order of updates, against all opponents or against one."""
         rest = 'WHERE ? IS NULL OR opponent = ? ORDER BY "update", player, opponent'
         return self._rows(EvaluationRow, rest, opponent, opponent)
 
     def evaluated_step(self) -> int:
-        """Gives the number of transitions at the last finished evaluation; 0 before the first. An evaluation is
+        """Reads the number of transitions at the last finished evaluation; 0 before the first. An evaluation is
         finished when its scores are among the metrics."""
         query = "SELECT MIN(step), MAX(step) FROM metrics WHERE name LIKE ? HAVING COUNT(*)"
         bounds = self._checked(Bounds, self._select(query, EVALUATION + "%"))
         return bounds[0].last if bounds else 0
 
     def last_evaluations(self) -> list[EvaluationRow]:
-        """Gives the matches of the newest evaluation against each opponent."""
+        """Reads the matches of the newest evaluation against each opponent."""
         newest = 'SELECT MAX("update"), opponent FROM evaluations GROUP BY opponent'
         return self._rows(
             EvaluationRow, f'WHERE ("update", opponent) IN ({newest}) ORDER BY "update", opponent'
         )
 
     def game(self, record: str) -> GameRow | None:
-        """Gives the game with this record; None if there is none."""
+        """Finds the game with this record; None if there is none."""
         rows = self._rows(GameRow, "WHERE record = ?", record)
         return rows[0] if rows else None
 
     def games(self, limit: int = 100) -> list[GameRow]:
-        """Gives the last games, newest first."""
+        """Reads the last games, newest first."""
         return self._rows(GameRow, "ORDER BY id DESC LIMIT ?", limit)
 
     def ratings(self) -> list[RatingRow]:
-        """Gives the newest rating of each player, best first."""
+        """Reads the newest rating of each player, best first."""
         newest = 'SELECT player, MAX("update") FROM ratings GROUP BY player'
         return self._rows(RatingRow, f'WHERE (player, "update") IN ({newest}) ORDER BY rating DESC, player')
 
     def changes(self) -> list[ChangeRow]:
-        """Gives the settings that changed on the way, in the order of updates."""
+        """Reads the settings that changed when the run was resumed, in the order of updates."""
         if self._schema < 3:
             return []
         return self._rows(ChangeRow, 'ORDER BY "update", setting')
 
     def worker_events(self, limit: int = 100) -> list[WorkerEventRow]:
-        """Gives the last events, newest first."""
+        """Reads the last events, newest first."""
         return self._rows(WorkerEventRow, "ORDER BY id DESC LIMIT ?", limit)
 
     def league_members(self) -> list[LeagueMemberRow]:
-        """Gives all members that the league ever had, by number. Those of the newest update are in it now."""
+        """Reads all members that the league ever had, by number. Those of the newest update are in it now."""
         if self._schema < 4:
             return []
         return self._rows(LeagueMemberRow, "ORDER BY number")
 
     def league_results(self) -> list[LeagueResultRow]:
-        """Gives the cells of the win-rate matrix, row by row."""
+        """Reads the cells of the win-rate matrix, row by row."""
         if self._schema < 4:
             return []
         if self._schema == 4:

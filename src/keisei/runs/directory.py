@@ -185,7 +185,7 @@ class RunDirectory:
             ) from error
 
     def id(self) -> str:
-        """Gives what tells this run from all others; empty if an older version of Keisei has made it."""
+        """Reads the text that identifies this run; empty if an older version of Keisei made the run."""
         try:
             return read_foreign(self.path, ID, _LARGEST_ID).decode("ascii", "replace").strip()
         except OSError:
@@ -202,7 +202,7 @@ class RunDirectory:
             replace_file(self.path / CONFIG, text)
 
     def earlier_configs(self) -> list[Path]:
-        """Gives config.1.yaml … as ``change_config`` has kept them, newest first."""
+        """Lists the files config.1.yaml … that ``change_config`` kept, newest first."""
         numbered = {path: _EARLIER.fullmatch(path.name) for path in self.path.iterdir()}
         numbers = {path: int(match[1]) for path, match in numbered.items() if match}
         return sorted(numbers, key=lambda path: numbers[path], reverse=True)
@@ -220,7 +220,7 @@ class RunDirectory:
                 overwrite_file(self.path / STATE, content)
 
     def status(self) -> RunStatus:
-        """Gives the state of the run. If it says running but its trainer has ended, it was interrupted."""
+        """Reads the state of the run. If it says running but its trainer has ended, the run was interrupted."""
         try:
             status, owner = self._recorded(), self._owner()
         except (OSError, ValueError, RecursionError) as error:
@@ -242,7 +242,7 @@ class RunDirectory:
         return replace(status, seconds=status.seconds if isfinite(status.seconds) else 0.0)
 
     def _owner(self) -> Owner | None:
-        """Gives the process that trains the run."""
+        """Finds the process that trains the run."""
         return lock_owner(self.path / LOCK) if check_regular(self.path / LOCK, _LARGEST_STATE) else None
 
 
@@ -316,7 +316,7 @@ def run_at(text: str, root: Path) -> RunDirectory | None:
 
 
 def named_below(path: Path, root: Path) -> RunDirectory:
-    """Gives the run at a path. If it lies below ``root``, it has its name from there."""
+    """Opens the run at a path. If it lies below ``root``, its name is relative to that."""
     with suppress(ValueError, OSError):
         name = path.absolute().relative_to(root.absolute()).as_posix()
         if is_run_name(name):
@@ -394,7 +394,7 @@ def _lay_out(path: Path, config: bytes) -> None:
 
 
 def folders_between(root: Path, path: Path) -> list[Path]:
-    """Gives the folders between the root and a run, innermost first."""
+    """Lists the folders between the root and a run, innermost first."""
     return list(path.parents[: len(path.relative_to(root).parts) - 1])
 
 
@@ -439,7 +439,7 @@ def _make_way(path: Path, existing: Existing) -> Path | None:
 
 
 def _move(path: Path, pattern: str) -> Path:
-    """Gives a run a free name that follows a pattern, unless it is being trained."""
+    """Renames a run to a free name that follows a pattern, unless it is being trained."""
     with RunLock(path / LOCK):
         return path.rename(free_path(path.parent, pattern))
 
@@ -452,7 +452,7 @@ def _exists(path: Path) -> RunExistsError:
 
 
 def free_path(directory: Path, pattern: str) -> Path:
-    """Gives the first path that is free, for a pattern such as ``first.{}``."""
+    """Finds the first path that is free, for a pattern such as ``first.{}``."""
     taken = set(os.listdir(directory))
     numbers = range(1, len(taken) + 2)
     return directory / next(name for number in numbers if (name := pattern.format(number)) not in taken)

@@ -71,7 +71,7 @@ def settings_of(text: str) -> dict[str, Any] | None:
 
 
 def as_written_today(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives settings with today's name of the regime, where an earlier version wrote them."""
+    """Renames settings of earlier versions to today's name of the regime."""
     learner = settings.get("learner")
     if not isinstance(learner, Mapping) or str(learner.get("regime")) not in EARLIER_REGIMES:
         return dict(settings)
@@ -103,7 +103,7 @@ def typed(cls: type[T], document: object) -> T:
 
 
 def shown_text(text: str) -> str:
-    """Gives a text that can be written as UTF-8. Names of files may have bytes that are no letters."""
+    """Makes a text that can be written as UTF-8. Names of files may have bytes that are not valid text."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -140,7 +140,7 @@ def check_plain(value: Any) -> None:
 
 
 def _as(hint: Any, value: Any, name: str) -> Any:
-    """Gives a value as its annotation wants it."""
+    """Converts a value to the type of its annotation."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return value

@@ -54,7 +54,7 @@ def write_labels(run: RunDirectory, labels: Labels) -> None:
 
 
 def retagged(labels: Labels, added: Iterable[str], removed: Iterable[str] = ()) -> Labels:
-    """Gives the same labels with other tags. ``#`` before a tag is left out, as people type it."""
+    """Makes a copy of the labels with other tags. ``#`` before a tag is left out, as people type it."""
     tags = ({*labels.tags} | _plain(added)) - _plain(removed)
     return replace(labels, tags=tuple(sorted(tags)))
 

@@ -30,8 +30,8 @@ class LeagueView:
 
     @classmethod
     def of(cls, database: RunDatabase) -> LeagueView | None:
-        """Gives the league; None if the run has none. A row keeps its ``in_pool`` after its member is gone, so only the
-        rows of the newest update tell who is there."""
+        """Reads the league; None if the run has none. A removed member's row keeps its ``in_pool``, so only the rows of
+        the newest update tell who is in the league."""
         rows = database.league_members()
         if not rows:
             return None
@@ -60,7 +60,7 @@ class LeagueView:
         return [row for row in self.pool if row.forgotten]
 
     def newest_results(self, rows: int) -> list[LeagueResultRow]:
-        """Gives the cells against members that may be drawn, in the newest rows of the matrix that have any."""
+        """Gets the newest ``rows`` rows of the matrix, without the members that may not be drawn."""
         numbers = {member.number for member in self.pool}
         cells = [cell for cell in self.results if cell.number in numbers]
         newest = set(list(dict.fromkeys(cell.learner for cell in cells))[-rows:])

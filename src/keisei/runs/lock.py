@@ -147,8 +147,8 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def lock_owner(path: Path) -> Owner | None:
-    """Gives the process that holds a run; None if there is none, or if it has ended. A file that is no lock, such as a
-    FIFO, is held by nobody."""
+    """Finds the process that holds a run; None if there is none, or if it has ended. A file that is no lock, such as a
+    FIFO, has no owner."""
     try:
         with open_foreign(path.parent, path.name, _MOST) as descriptor:
             held, owner = _is_held(descriptor), _read(descriptor)
@@ -258,7 +258,7 @@ def _write(descriptor: int, text: str) -> None:
 
 
 def _start_time(pid: int) -> str | None:
-    """Gives the start time of a process; None if it does not exist, and "" if the system does not provide it."""
+    """Reads the start time of a process; None if it does not exist, and "" if the system does not provide it."""
     if not Path("/proc/self/stat").exists():
         return "" if _answers(pid) else None
     try:

@@ -76,7 +76,7 @@ class KeptWarnings(logging.Handler):
             self._kept.append(record.getMessage())
 
     def take(self) -> Iterator[str]:
-        """Gives what came since the last call."""
+        """Yields what was added since the last call."""
         while self._kept:
             yield self._kept.popleft()
 

@@ -82,7 +82,7 @@ _OWNER = "agent-"
 
 
 def of_owner(name: str, owner: int) -> str:
-    """Gives the name of a metric for one of several owners: ``train/loss`` of owner 2 is ``agent-2/loss``."""
+    """Makes the name of a metric for one of several owners: ``train/loss`` of owner 2 is ``agent-2/loss``."""
     return f"{_OWNER}{owner}/{name.removeprefix('train/').removeprefix('rollout/')}"
 
 

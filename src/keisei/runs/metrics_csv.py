@@ -11,8 +11,8 @@ __all__ = ["metrics_csv"]
 
 
 def metrics_csv(database: RunDatabase) -> str:
-    """Gives one line for each update and one column for each name, in the order of updates and names. A number that
-    was not taken in an update leaves its place empty."""
+    """Writes one line for each update and one column for each name, in the order of updates and names. If an update
+    lacks a number, its cell is empty."""
     names = database.metric_names()
     lines: dict[int, list[object]] = {}
     for column, name in enumerate(names, start=3):

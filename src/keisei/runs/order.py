@@ -40,7 +40,7 @@ def untrained(run: RunDirectory) -> Iterator[None]:
 
 
 def move_run(run: RunDirectory, name: str) -> RunDirectory:
-    """Gives a run another name below the same root. A name that is taken is refused."""
+    """Renames a run below the same root. A name that is taken is refused."""
     check_run_name(name)
     root = run.root
     moved = RunDirectory(root / name, root)

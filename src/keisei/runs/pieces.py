@@ -39,7 +39,7 @@ class Piece(Protocol):
     def nbytes(self) -> int: ...
 
     def read(self) -> bytes:
-        """Gives the bytes. Raises ``CheckpointError`` if they are damaged or no longer there."""
+        """Reads the bytes. Raises ``CheckpointError`` if they are damaged or no longer there."""
         ...
 
 

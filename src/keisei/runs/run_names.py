@@ -32,7 +32,7 @@ def is_run_name(name: str) -> bool:
 
 
 def folders_below(root: Path, chosen: Callable[[Path], bool], parts: int = MOST_PARTS) -> Iterator[Path]:
-    """Gives the runs below a directory, by name. A run holds no other runs, and links to folders are not followed."""
+    """Yields the runs below a directory, by name. A run holds no other runs, and links to folders are not followed."""
     for path in _entries(root):
         if chosen(path):
             yield path
@@ -41,7 +41,7 @@ def folders_below(root: Path, chosen: Callable[[Path], bool], parts: int = MOST_
 
 
 def _entries(folder: Path) -> list[Path]:
-    """Gives what is in a folder, sorted; nothing if it cannot be read."""
+    """Lists a folder, sorted; nothing if it cannot be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:

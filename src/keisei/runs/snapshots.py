@@ -33,12 +33,12 @@ _REMOVED = ".removed-"
 
 
 def member_name(number: int) -> str:
-    """Gives the name of a member's directory."""
+    """Makes the name of a member's directory."""
     return f"member-{number:04d}"
 
 
 def member_number(name: str) -> int | None:
-    """Gives the number of a member by the name of its directory; None for any other name."""
+    """Reads the number of a member from the name of its directory; None for any other name."""
     match = _NAME.fullmatch(name)
     return int(match[1]) if match else None
 
@@ -53,7 +53,7 @@ class SnapshotStore:
         return self.directory / member_name(number)
 
     def numbers(self) -> set[int]:
-        """Gives the members that are here. They are not verified."""
+        """Lists the numbers of the members in this store. They are not verified."""
         paths = self.directory.iterdir() if self.directory.is_dir() else ()
         return {number for path in paths if (number := member_number(path.name)) is not None}
 
@@ -92,7 +92,7 @@ class SnapshotStore:
 
 
 def named_members(checkpoint: Path) -> set[int]:
-    """Gives the members that a checkpoint of the run names. A damaged one names nobody, since no run continues from
+    """Reads which members a checkpoint of the run names. A damaged checkpoint names none, since no run continues from
     it."""
     try:
         manifest = json_of(read_foreign(checkpoint, MANIFEST, LARGEST_MANIFEST))

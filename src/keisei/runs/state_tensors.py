@@ -183,7 +183,7 @@ def _check_entries(
 
 
 def random_tensors() -> dict[str, Tensor]:
-    """Gives the state of torch's generators. Games and sampling do not use them; their randomness is counter-based."""
+    """Gets the state of torch's generators. Games and sampling do not use them; their randomness is counter-based."""
     states = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available():
         states.update({f"cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())})

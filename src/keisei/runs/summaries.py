@@ -64,7 +64,7 @@ def summarise(run: RunDirectory, game: str | None = None) -> RunSummary:
 
 
 def damaged(run: RunDirectory, error: Exception) -> RunSummary:
-    """Gives the line of a run of which nothing can be read."""
+    """Makes the line of a run of which nothing can be read."""
     return RunSummary(run.name, str(run.path), RunState.UNREADABLE, detail=in_one_line(error))
 
 
@@ -94,7 +94,7 @@ def _read(run: RunDirectory, game: str | None) -> RunSummary:
 
 
 def _printable(summary: RunSummary) -> RunSummary:
-    """Gives the same with texts that can be written: a folder's name may have bytes that are no letters."""
+    """Replaces characters that cannot be written: the name of a folder may have bytes that are not valid text."""
     return replace(
         summary,
         name=shown_text(summary.name),
@@ -145,7 +145,7 @@ def _with_numbers(summary: RunSummary, run: RunDirectory) -> RunSummary:
 
 
 def last_scores(rows: Sequence[EvaluationRow]) -> dict[str, float]:
-    """Gives the last score by opponent. All checkpoints of the run itself count as ``best``."""
+    """Finds the last score against each opponent. All checkpoints of the run itself count as ``best``."""
     named = {row.opponent: row.score for row in rows if not row.against_checkpoint}
     best = [row.score for row in rows if row.against_checkpoint]
     return {**named, **({"best": best[-1]} if best else {})}
@@ -159,5 +159,5 @@ def _time(iso: str) -> float | None:
 
 
 def _in_calendar(time: float) -> float | None:
-    """Gives a time that has a date; None for others."""
+    """Returns a time if it has a date, else None."""
     return time if 0 <= time < _END_OF_TIME else None

@@ -38,7 +38,7 @@ LEVEL_STYLES = {"info": "", "warning": "yellow"}
 
 
 def make_view(console: Console, *, plain: bool | None = None, quiet: bool = False) -> View:
-    """Gives the panel if it can be shown, unless ``plain`` asks for lines; ``quiet`` shows only warnings."""
+    """Makes the panel if it can be shown, unless ``plain`` asks for lines; ``quiet`` shows only warnings."""
     if quiet:
         return PlainView(console, quiet=True)
     if plain is None:
@@ -301,7 +301,7 @@ def _rule(title: str) -> Rule:
 
 
 def _row(text: str, style: str = "") -> Text:
-    """Gives one line, cut to the width."""
+    """Makes one line, cut to the width."""
     row = Text(no_wrap=True, overflow="ellipsis")
     return row.append(text, style=style)
 

@@ -155,7 +155,7 @@ def _returns_as_json(match: MatchResult) -> dict[str, object]:
 
 
 def _bounds(interval: Interval) -> dict[str, float | None]:
-    """Gives an interval as JSON, which has no infinity."""
+    """Writes an interval as JSON, which has no infinity."""
     return {name: value if isfinite(value) else None for name, value in asdict(interval).items()}
 
 

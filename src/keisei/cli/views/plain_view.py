@@ -104,7 +104,7 @@ def update_line(update: Update, history: RunHistory) -> str:
 
 
 def _learning(update: Update, history: RunHistory) -> list[str]:
-    """Gives the most important figures of learning, or whatever the learner reports."""
+    """Lists the most important figures of learning, or whatever the learner reports."""
     told = history.learning
     chosen = [shown for shown in (ENTROPY, VALUE_LOSS, KL) if shown in told] or told[:FIGURES]
     return [f"{shown.label} {figure(shown.of(update), shown.form)}" for shown in chosen]
@@ -126,5 +126,5 @@ def describe(started: Started) -> str:
 
 
 def ending(ended: Ended) -> str:
-    """Gives the end of a run in words."""
+    """Writes the end of a run in words."""
     return f"stopped: {ended.reason}" if ended.reason else ended.outcome

@@ -31,7 +31,7 @@ class Figure:
     sign: int = 1
 
     def of(self, update: Update) -> float:
-        """Gives the value; NaN if the update has none."""
+        """Gets the value; NaN if the update has none."""
         return self.sign * update.numbers.get(self.name, math.nan)
 
 
@@ -132,7 +132,7 @@ class RunHistory:
 
     @property
     def learning(self) -> list[Figure]:
-        """Gives the figures of the learner: known ones first, then all others under their own names."""
+        """The figures of the learner: known ones first, then all others under their own names."""
         if not self.updates:
             return list(LEARNING)
         told = self.updates[-1].report.numbers

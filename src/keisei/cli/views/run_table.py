@@ -93,7 +93,7 @@ def print_runs(summaries: Sequence[RunSummary]) -> None:
 
 
 def _rows(summaries: Sequence[RunSummary]) -> Iterator[tuple[Text, RunSummary | None]]:
-    """Gives names and runs; a folder of runs has a row of its own."""
+    """Yields names and runs. A folder of runs has a row of its own."""
     shown: list[str] = []
     for summary in summaries:
         *folders, own = summary.name.split("/")
@@ -108,7 +108,7 @@ def _rows(summaries: Sequence[RunSummary]) -> Iterator[tuple[Text, RunSummary | 
 def _chosen(
     rows: Sequence[tuple[Text, RunSummary | None]], summaries: Sequence[RunSummary], width: int
 ) -> tuple[list[_Column], list[_Column]]:
-    """Gives the columns that have room beside the names, and those that have none."""
+    """Splits the columns into those that fit beside the names and those that do not."""
     left = width - max(cell_len(name.plain) for name, _ in rows)
     shown: list[_Column] = []
     hidden: list[_Column] = []
@@ -137,7 +137,7 @@ def _cell(column: _Column, summary: RunSummary) -> Text:
 
 
 def _below(summary: RunSummary, hidden: Sequence[_Column], longest: int) -> Iterator[Text]:
-    """Gives what has no room in the table."""
+    """Yields what does not fit into the table."""
     for column in hidden:
         if column.kept and (text := column.text(summary)).strip("–"):
             yield Text(f"{summary.name}: {text}")

@@ -19,7 +19,7 @@ Dice: TypeAlias = np.random.Generator | np.random.RandomState | random.Random
 
 
 def copy_env(env: Any) -> tuple[Any, list[Dice]]:
-    """Gives a copy of an environment with its whole state, and the dice of the copy."""
+    """Copies an environment with its whole state. Also returns the dice of the copy."""
     layers = _layers(env)
     memo: dict[int, Any] = {id(layer): object.__new__(type(layer)) for layer in layers}
     for layer in layers:
@@ -29,7 +29,7 @@ def copy_env(env: Any) -> tuple[Any, list[Dice]]:
 
 
 def _layers(env: Any) -> list[Any]:
-    """Gives an environment and those that it wraps, without those that say themselves how they are copied."""
+    """Lists an environment and those that it wraps, except those that define their own copying."""
     layers = []
     while isinstance(env, AECEnv | ParallelEnv | EzPickle):
         if not hasattr(type(env), "__deepcopy__"):

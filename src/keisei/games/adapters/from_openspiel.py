@@ -149,7 +149,7 @@ def _load(spiel: Any, name: str, parameters: dict[str, Any]) -> Any:
 
 
 def _draw(outcomes: list[tuple[int, float]], number: float) -> int:
-    """Gives the outcome for a number in [0, 1)."""
+    """Picks the outcome for a number in [0, 1)."""
     for outcome, probability in outcomes:
         number -= probability
         if number < 0:

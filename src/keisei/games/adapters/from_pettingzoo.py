@@ -123,14 +123,14 @@ class PettingZooGame(SingleGame):
         return other
 
     def _anew(self) -> Self:
-        """Gives a new game from the same seed."""
+        """Makes a new game from the same seed."""
         other = copy(self)
         other._env, other._dice = _make(*self._made_from), []
         other._begin(self._seed)
         return other
 
     def _replayed(self) -> Self:
-        """Gives a new game after the same actions from the same seed."""
+        """Makes a new game from the same seed, and plays the same actions."""
         other = self._anew()
         for action in self._played:
             other._env.step(action)
@@ -148,7 +148,7 @@ class PettingZooGame(SingleGame):
         return int(np.flatnonzero(legal)[0]) if isinstance(legal, np.ndarray) else 0
 
     def sight(self) -> tuple[object, ...]:
-        """Gives who must act, and what each agent sees, to compare positions."""
+        """Collects who must act and what each agent sees, to compare positions."""
         seats = [seat for seat, agent in enumerate(self._agents) if agent in self._env.agents]
         return self.to_move, *((seat, self.observe(seat).tobytes()) for seat in seats)
 
@@ -204,7 +204,7 @@ def _copies_well(game: PettingZooGame) -> bool:
 
 
 def _registered(name: str) -> str:
-    """Gives the spelling of PettingZoo's registry: connect_four_v3 is classic/connect_four-v3."""
+    """Writes a name as PettingZoo's registry does: connect_four_v3 is classic/connect_four-v3."""
     known = list(need("pettingzoo", INSTALL).aec_registry)
     wanted = re.sub(r"_v(\d+)$", r"-v\1", name.strip())
     for identity in known:
@@ -233,7 +233,7 @@ def _make(env: str | Callable[..., Any], identity: str, options: dict[str, Any])
 
 
 def _failed_to_import() -> type[Exception]:
-    """Gives PettingZoo's own error for a package that is missing, which is no ImportError."""
+    """Gets the error that PettingZoo raises for a missing package. It is no ImportError."""
     from pettingzoo.env_registry.exceptions import FailedToImport
 
     return cast("type[Exception]", FailedToImport)
@@ -256,6 +256,6 @@ def _how_to_install(identity: str, error: Exception) -> str:
 
 
 def _known(pettingzoo: Any, identity: str) -> str:
-    """Gives the options of an environment, from the signature of its class."""
+    """Lists the options of an environment, from the signature of its class."""
     kind = type(pettingzoo.make("aec", identity).unwrapped)
     return f"its options: {', '.join(inspect.signature(kind).parameters)}"

@@ -68,7 +68,7 @@ def action_text(env: Any, seat: int, action: int) -> str:
 
 
 def _name(env: Any) -> str:
-    """Gives the name of an environment of PettingZoo, such as ``go_v5``; empty for those of others."""
+    """Gets the name of an environment of PettingZoo, such as ``go_v5``; empty for those of other libraries."""
     own = type(env.unwrapped).__module__.startswith("pettingzoo.")
     return str(env.metadata.get("name", "")) if own else ""
 

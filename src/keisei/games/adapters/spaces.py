@@ -23,7 +23,7 @@ def need(module: str, install: str) -> Any:
 
 
 def observation_box(spec: GameSpec) -> spaces.Box:
-    """Gives the space of one observation. Booleans become uint8, since a Box has no booleans."""
+    """Makes the space of one observation. Booleans become uint8, since a Box has no booleans."""
     dtype = as_numbers(np.zeros((), spec.observation.dtype)).dtype
     low, high = -np.inf, np.inf
     if np.issubdtype(dtype, np.integer):

@@ -112,7 +112,7 @@ class SeatEnv(gymnasium.Env[Array, np.int64]):
         return self._seen.copy(), reward, self._terminated, finished and not self._terminated, self._info()
 
     def action_masks(self) -> BoolArray:
-        """Gives the legal actions, under the name that sb3-contrib's MaskablePPO needs."""
+        """Gets the legal actions. sb3-contrib's MaskablePPO calls this method by its name."""
         return self._mask.copy()
 
     def render(self) -> str:
@@ -229,7 +229,7 @@ class BatchVectorEnv(VectorEnv[Array, Array, Array]):
         return {"action_mask": self.game.legal().astype(np.int8), "seat": self.game.rows().seat.copy()}
 
     def _final_infos(self, final: FinalRows, done: BoolArray, seats: Array) -> dict[str, Any]:
-        """Gives the last positions of finished games, in the form of Gymnasium's same-step mode."""
+        """Makes the infos with the last positions of finished games, in the form of Gymnasium's same-step mode."""
         observations, legal = self.game.unpack(final.packed)
         last = np.full(self.num_envs, None, dtype=object)
         masks = np.zeros((self.num_envs, self.game.spec.num_actions), np.int8)

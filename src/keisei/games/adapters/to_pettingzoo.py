@@ -108,7 +108,7 @@ class _Table:
 
 
 def _limit(source: GameSource, spec: GameSpec, max_cycles: int) -> dict[str, int]:
-    """Gives the option that ends a game after this many turns of every agent."""
+    """Makes the option that ends a game after this many turns of every agent."""
     turns = 1 if spec.simultaneous else spec.seats
     cycles = whole_number("max_cycles", max_cycles, 1, MAX_GAME // turns)
     return {"max_turns": cycles} if takes_option(source, "max_turns") else {"max_plies": turns * cycles}

@@ -29,12 +29,12 @@ captured bring one, and no token does so twice in a turn. The core has the same 
 
 
 def action_of(value: int, token: int) -> int:
-    """Gives the number of the action that moves a token (0 … 3) by a die of this value (1 … 6)."""
+    """Computes the number of the action that moves a token (0 … 3) by a die of this value (1 … 6)."""
     return TOKENS * (value - 1) + token
 
 
 def split_action(action: int) -> tuple[int, int]:
-    """Gives the value of the die and the token of an action."""
+    """Splits an action into the value of the die and the token."""
     return action // TOKENS + 1, action % TOKENS
 
 
@@ -73,7 +73,7 @@ class LudoBoard:
     def from_position(
         cls, tokens: Iterable[Sequence[int]], dice: Iterable[int], to_move: int = 0, **rules: Any
     ) -> Self:
-        """Gives a board with these tokens and dice. ``rules`` are further keywords of ``LudoBoard``."""
+        """Makes a board with these tokens and dice. ``rules`` are further keywords of ``LudoBoard``."""
         places = tuple(
             tuple(
                 whole_number(f"the position of token {token} of seat {seat}", position, YARD, HOME)
@@ -90,8 +90,8 @@ class LudoBoard:
 
     @classmethod
     def from_packed(cls, packed: bytes, **rules: Any) -> Self:
-        """Gives a board from a packed row of the batched game with the same rules. It takes the rows that ``unpack`` of
-        this game takes, and no others."""
+        """Makes a board from a packed row of the batched game with the same rules. It accepts the same rows as
+        ``unpack`` of this game."""
         if len(packed) not in (15, 19, 23):
             raise GameError(
                 f"a packed row of Ludo has 15, 19 or 23 bytes for 2, 3 or 4 players, got {len(packed)}"
@@ -116,7 +116,7 @@ class LudoBoard:
         return next((seat for seat, positions in enumerate(self.tokens) if positions == home), None)
 
     def legal_actions(self) -> list[int]:
-        """Gives the numbers of the legal actions, in ascending order. There are none when the game is over."""
+        """Lists the numbers of the legal actions, in ascending order. There are none when the game is over."""
         if self.winner is not None:
             return []
         return [

@@ -43,7 +43,7 @@ def _choice(action: int) -> Choice:
 
 
 def _places(board: LudoBoard) -> Iterator[str]:
-    """Gives the tokens of the seat to move."""
+    """Yields the tokens of the seat to move."""
     if board.winner is not None:
         return
     for seat, token, x, y, radius in token_spots(board):

@@ -102,11 +102,11 @@ class LudoGame(NativeBatch):
         return actions
 
     def board(self, game: int = 0) -> LudoBoard:
-        """Gives the position of a game as a board. Its future dice are not those of the game."""
+        """Makes a board of a game's current position. Its future dice differ from those of the game."""
         return self._board_of(self.pack()[game].tobytes())
 
     def move_name(self, action: int, game: int = 0) -> str:
-        """Gives the token and the die, as in ``2-6``."""
+        """Names an action by its token and die, as in ``2-6``."""
         value, token = split_action(action)
         return f"{token}-{value}"
 
@@ -137,8 +137,8 @@ class LudoGame(NativeBatch):
 
 
 def _action_inputs(size: int) -> ActionInputs:
-    """Gives what an observation shows of each action: its token (place, position, dangers, targets), and at the end of
-    the observation five numbers for each action."""
+    """Describes which inputs of an observation belong to each action: its token (place, position, dangers, targets),
+    and five numbers for each action at the end of the observation."""
     tokens = [
         [*range(58 * token, 58 * token + 58), 232 + token, 236 + token, 240 + token] for token in range(4)
     ]

@@ -257,7 +257,7 @@ def _tokens(board: LudoBoard) -> Iterator[str]:
 
 
 def token_spots(board: LudoBoard) -> Iterator[tuple[int, int, float, float, float]]:
-    """Gives the seat and the number of each token, and its circle: x, y and radius."""
+    """Yields the seat and the number of each token, and the x, y and radius of its circle."""
     for cell, tokens in _places(board).items():
         yield from _group(cell, tokens)
 

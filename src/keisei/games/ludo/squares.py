@@ -15,12 +15,12 @@ SAFE_SQUARES = frozenset({0, 8, 13, 21, 26, 34, 39, 47})
 
 
 def corner(seat: int, players: int) -> int:
-    """Gives the corner of a seat, 0 … 3 in the direction of play. Two players sit at opposite corners."""
+    """Gets the corner of a seat, 0 … 3 in the direction of play. Two players sit at opposite corners."""
     return 2 * seat if players == 2 else seat
 
 
 def square_of(seat: int, position: int, players: int) -> int | None:
-    """Gives the square of the loop, counted from the start of seat 0; None if the token is not on the loop."""
+    """Computes the square of the loop, counted from the start of seat 0; None if the token is not on the loop."""
     if not START <= position <= LAST_ON_LOOP:
         return None
     return (position + QUARTER * corner(seat, players)) % LOOP

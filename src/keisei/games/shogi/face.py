@@ -32,7 +32,7 @@ class ShogiFace:
         return [_choice(action, board.move_from_action(action), board) for action in actions]
 
     def text(self, packed: bytes, seat: int) -> str:
-        """Gives the position as SFEN."""
+        """Writes the position as SFEN."""
         return Board.from_packed(packed).sfen()
 
 
@@ -50,7 +50,7 @@ def _hand(color: Color, kind: PieceType) -> str:
 
 
 def _places(board: Board, view: Color) -> Iterator[str]:
-    """Gives the squares and the pieces in hand. White's view counts columns and rows from the other end."""
+    """Yields the squares and the pieces in hand. White's view counts columns and rows from the other end."""
     codes = board.setup.board
     for square in SQUARES:
         x, y = square_corner(square)

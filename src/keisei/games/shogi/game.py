@@ -99,7 +99,7 @@ class ShogiGame(NativeBatch):
         return lookahead.search(self._packed_rows(selected), depth, keys)
 
     def move_name(self, action: int, game: int = 0) -> str:
-        """Gives a move as USI writes it."""
+        """Writes a move in USI."""
         return self._board(game).move_from_action(action).usi()
 
     def read_move(self, text: str, game: int = 0) -> list[int]:

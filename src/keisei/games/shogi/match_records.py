@@ -60,7 +60,7 @@ def read_records(path: Path) -> list[GameRecord]:
 
 
 def record_of(game: RecordedGame) -> GameRecord:
-    """Gives the same game as a record, which ``kif`` and ``csa`` can write."""
+    """Makes a ``GameRecord`` of the same game, which ``kif`` and ``csa`` can write."""
     from keisei.games.shogi.record import GameRecord
 
     board = Board(game.options.get("start", STARTING_SFEN))
@@ -73,7 +73,7 @@ def record_of(game: RecordedGame) -> GameRecord:
 
 
 def recorded(record: GameRecord) -> RecordedGame:
-    """Gives a record as actions of the batch."""
+    """Turns a record into actions of the batch."""
     actions = []
     boards = record.boards()
     for move in record.moves:

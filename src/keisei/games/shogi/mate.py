@@ -13,7 +13,7 @@ MOST_PLIES = 63
 
 
 def find_mate(board: Board, stopped: Callable[[], bool] = lambda: False) -> list[Move] | None:
-    """Gives the moves of the shortest mate by checks, with the longest defence; None if there is none.
+    """Finds the shortest mate by checks, with the longest defence; None if there is none.
 
     Raises ``TimeoutError`` if it is stopped, or if a mate would need more than ``MOST_PLIES``.
     """

@@ -141,7 +141,7 @@ def board_svg(
 
 @cache
 def outlines() -> dict[str, str]:
-    """Gives the outlines of the characters, as paths in a square of 1000 units around its centre. They are from the
+    """Gets the outlines of the characters, as paths in a square of 1000 units around its centre. They come from the
     font that the file names, under the licence beside it."""
     text = files(__package__).joinpath("characters.json").read_text(encoding="utf-8")
     outlines: dict[str, str] = json.loads(text)["outlines"]
@@ -173,12 +173,12 @@ def _written(text: str, style: str, size: int, x: float, y: float) -> str:
 
 
 def sign_of(piece: Piece) -> str:
-    """Gives the character on a piece. The two kings differ."""
+    """Gets the character on a piece. The two kings differ."""
     return "王" if piece == Piece(WHITE, PieceType.KING) else KANJI[piece.type]
 
 
 def square_corner(square: int) -> tuple[int, int]:
-    """Gives the top left corner of a square."""
+    """Computes the top left corner of a square."""
     return _LEFT + (9 - square_file(square)) * CELL, _TOP + (square_rank(square) - 1) * CELL
 
 
@@ -239,7 +239,7 @@ def _stand(setup: Setup, color: Color) -> Iterator[str]:
 
 
 def stand_spots(setup: Setup, color: Color) -> Iterator[tuple[PieceType, int, int, int]]:
-    """Gives the pieces of a hand, their numbers, and where they are drawn (x and y of the middle)."""
+    """Yields the pieces of a hand, their counts, and the x and y of the middle of each."""
     y = _HEIGHT - _STAND // 2 - 1 if color is BLACK else 1 + _STAND // 2
     for index, (kind, count) in enumerate(setup.hand(color).items()):
         x = _LEFT + 26 + index * 50 if color is BLACK else _LEFT + _BOARD - 36 - index * 50

@@ -167,7 +167,8 @@ def _mask(character: str, side: int, size: float, x: float, y: float) -> Image.I
 
 @cache
 def _contours(character: str) -> list[list[complex]]:
-    """Gives the outlines of a character as corners. Its paths have the commands m, l, h, v, q and z, all relative."""
+    """Turns the outlines of a character into polygons. Its paths have the commands m, l, h, v, q and z, all
+    relative."""
     contours: list[list[complex]] = []
     at = 0j
     for command, text in re.findall(r"([a-z])([^a-z]*)", outlines()[character]):

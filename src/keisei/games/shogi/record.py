@@ -98,7 +98,7 @@ class GameRecord:
             yield board
 
     def until(self, ply: int) -> GameRecord:
-        """Gives the first moves of the game, as a record without an ending."""
+        """Makes a record of the first moves of the game, without an ending."""
         return GameRecord(self.start, self.moves[:ply], names=self.names)
 
     @property

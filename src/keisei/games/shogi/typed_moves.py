@@ -64,7 +64,7 @@ class _Wish:
 
 
 def read_typed_move(board: Board, text: str) -> list[Move]:
-    """Gives the legal moves that a text may mean. Raises ``NotationError``, which says why there is none."""
+    """Finds the legal moves that a text may mean. If there is none, ``NotationError`` says why."""
     plain = unicodedata.normalize("NFKC", text.translate(_DASHES)).translate(_MARKS).casefold()
     wish = _wish(text, plain)
     found = sorted(move for move in board.legal_moves if wish.fits(board, move))
@@ -112,7 +112,7 @@ def _square(text: str) -> int:
 
 
 def _kind_of(board: Board, move: Move) -> PieceType | None:
-    """Gives the type of the piece before the move."""
+    """Gets the type of the piece before the move."""
     if move.drop is not None:
         return move.drop
     assert move.from_square is not None
@@ -130,7 +130,7 @@ def _why_not(board: Board, wish: _Wish) -> str:
 
 
 def _moves_meant(board: Board, wish: _Wish) -> Iterator[Move]:
-    """Gives the moves that fit a text, legal or not."""
+    """Yields the moves that fit a text, legal or not."""
     if wish.origin is not None:
         if wish.origin != wish.target:
             yield Move(wish.origin, wish.target, bool(wish.promotion))
@@ -153,7 +153,7 @@ def written_moves(board: Board, move: Move) -> list[str]:
 
 
 def _in_letters(board: Board, move: Move) -> list[str]:
-    """Gives the short form, and the one with the square that the piece comes from."""
+    """Writes the short form of a move, and the form with its square of origin."""
     target = _digits(move.to_square)
     if move.drop is not None:
         return [f"{move.drop.letter}*{target}"]

@@ -34,7 +34,7 @@ class ActionSpec:
         return self.names.index(name)
 
     def offsets(self, span: int) -> Places:
-        """Gives how far each action moves, and last a 0 for agents that do not act (action -1)."""
+        """Computes how far each action moves. The last entry is 0, for agents that do not act (action -1)."""
         return _offsets(self.names, span)
 
 

@@ -183,7 +183,7 @@ class Cleaner(Agent):
         return games * np.float32(self.options.zap)
 
     def _beam(self, world: World, games: BoolArray) -> Places:
-        """Gives all places that beams reach from the agent in these worlds: three lanes ahead, each up to a wall."""
+        """Finds all places that the agent's beam reaches in these worlds: three lanes ahead, each up to a wall."""
         here = world.agents[games, self.seat]
         facing = (_figures(world) == world.observe(here, FIGURES)[:, None]).argmax(axis=1)
         lanes = _lanes(world.span, self.options.beam)[facing] + here[:, None, None]

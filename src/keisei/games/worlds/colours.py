@@ -17,7 +17,7 @@ _AGENTS: Sequence[Colour] = (
 
 
 def agent_colour(seat: int) -> Colour:
-    """Gives the colour of an agent, the same in every picture."""
+    """Gets the colour of an agent, the same in every picture."""
     return _AGENTS[seat % len(_AGENTS)]
 
 
@@ -26,7 +26,7 @@ def hexadecimal(colour: Iterable[int]) -> str:
 
 
 def kind_title(kind: Entity) -> str:
-    """Gives the name of a kind in words: ``cleaning beam`` for the class CleaningBeam."""
+    """Writes the name of a kind in words: ``cleaning beam`` for the class CleaningBeam."""
     name = type(kind).__name__
     if kind.kind != name.lower() and not isinstance(kind, Agent):
         return kind.kind
@@ -34,12 +34,12 @@ def kind_title(kind: Entity) -> str:
 
 
 def plain_looks(kinds: Iterable[Entity]) -> set[Colour]:
-    """Gives the colours in which agents look alike. Another look, such as that of who is it in tag, tells something."""
+    """Collects the colours of plain agents. Any other colour of an agent has a meaning, such as being it in tag."""
     return {kind.colour for kind in kinds if isinstance(kind, Agent)}
 
 
 def legend_of(kinds: Iterable[Entity]) -> list[tuple[str, Colour]]:
-    """Gives the names and colours of all kinds but plain agents, which may face several ways."""
+    """Lists the names and colours of all kinds except plain agents, which may face several ways."""
     kinds = list(kinds)
     plain = plain_looks(kinds)
     return [(kind_title(kind), kind.colour) for kind in kinds if not (kind.is_agent and kind.colour in plain)]

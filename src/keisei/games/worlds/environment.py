@@ -184,7 +184,7 @@ class Environment(ArrayBatch):
             world.rewards[:, seat] += used
 
     def _pass_the_turn(self) -> None:
-        """Gives the turn to the next agent that is awake. The turn of the world ends after its last agent."""
+        """Passes the turn to the next agent that is awake. The turn of the world ends after its last agent."""
         awake = self.world.resting == 0
         later = awake & (np.arange(len(self.agents)) > self._mover[:, None])
         ended = ~later.any(axis=1)
@@ -237,7 +237,7 @@ class Environment(ArrayBatch):
         return self.agents[0].action_spec.names[action]
 
     def symbols(self) -> dict[str, Symbol]:
-        """Gives the letters of ``text``. Where kinds share one, it is that of the first."""
+        """Gets the meaning of each letter in ``text``. If several kinds share a letter, the first one counts."""
         return {kind.letter: Symbol(kind.kind, kind.colour) for kind in reversed(self.world.kinds)}
 
     def standing(self, seat: int, game: int = 0) -> tuple[int, int]:
@@ -255,7 +255,7 @@ class Environment(ArrayBatch):
         return world_colours(self.world, game)
 
     def row_face(self) -> WorldFace:
-        """Gives the face of packed rows, which are what agents see."""
+        """Gets the face that draws packed rows, which show what agents see."""
         return WorldFace(self.world, self.agents)
 
     def svg(self, game: int = 0) -> str:

@@ -69,7 +69,7 @@ class WorldFace:
                 yield f'<text class="sign" x="{x + cell / 2:g}" y="{y + cell / 2 + 5:g}">{escape(sign)}</text>'
 
     def _own(self, views: ByteArray) -> tuple[int, int]:
-        """Gives where the agent itself stands: where it is marked, else in the middle of what it sees."""
+        """Finds the agent's own cell: where it is marked, else the middle of its view."""
         if not self._is_whole:
             return self._shape[0] // 2, self._shape[1] // 2
         marked = np.argwhere(views[..., 0] > MOST_KINDS)

@@ -57,13 +57,13 @@ def shot_of(world: World, turn: int, returns: Sequence[float], game: int = 0) ->
 
 
 def _agent_cells(world: World, game: int) -> list[tuple[int, int]]:
-    """Gives row and column of each agent."""
+    """Finds the row and the column of each agent."""
     rows, columns = np.divmod(world.agents[game] - game * world.size, world.span)
     return list(zip((rows - world.margin).tolist(), (columns - world.margin).tolist(), strict=True))
 
 
 def own_colours(world: World, game: int = 0) -> dict[tuple[int, int], Colour]:
-    """Gives the cells of agents that look alike, each with the colour of its agent."""
+    """Maps the cells of agents that look alike to the colours of these agents."""
     looks, on_top = plain_looks(world.kinds), topmost(world.cells[game])
     plain = {number for number, kind in enumerate(world.kinds) if kind.is_agent and kind.colour in looks}
     cells = enumerate(_agent_cells(world, game))

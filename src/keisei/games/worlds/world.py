@@ -88,13 +88,13 @@ class World:
         return np.moveaxis(self.grid.reshape(self.layers, self.batch, self.size), 0, -1)
 
     def place(self, game: ArrayLike, row: ArrayLike, column: ArrayLike) -> Places:
-        """Gives the places of cells. Row 0 is at the top, column 0 on the left."""
+        """Computes the places of cells. Row 0 is at the top, column 0 on the left."""
         inside = (np.asarray(row) + self.margin) * self.span + np.asarray(column) + self.margin
         places: Places = np.asarray(game) * self.size + inside
         return places
 
     def coordinates(self, places: Places) -> tuple[Places, Places, Places]:
-        """Gives game, row and column of places."""
+        """Computes game, row and column of places."""
         game, inside = np.divmod(places, self.size)
         row, column = np.divmod(inside, self.span)
         return game, row - self.margin, column - self.margin
@@ -134,7 +134,7 @@ class World:
         kinds[target] = moved
 
     def observe(self, places: Places, layer: int = 0) -> ByteArray:
-        """Gives the numbers of the kinds in these places."""
+        """Looks up the numbers of the kinds in these places."""
         kinds: ByteArray = self.grid[layer][places]
         return kinds
 
@@ -148,7 +148,7 @@ class World:
         return counts
 
     def entities(self, kind: Kind) -> Places:
-        """Gives all places of a kind inside the walls of the margin, in ascending order."""
+        """Finds all places of a kind inside the margin of walls, in ascending order."""
         game, cell = np.nonzero(self._is_there(self.number(kind)))
         found: Places = self._first[game] + self.interior[cell]
         return found
@@ -159,7 +159,7 @@ class World:
         return there.reshape(self.batch, -1)
 
     def value(self, places: Places) -> FloatArray:
-        """Gives the sum of the values of what is in each place."""
+        """Sums the values of everything in each place."""
         value: FloatArray = self.values[self.observe(places)]
         for layer in range(1, self.layers):
             value = value + self.values[self.observe(places, layer)]
@@ -200,7 +200,7 @@ class World:
         return as_uniform(self.random.words(1))[:, 0]
 
     def uniform_at(self, places: Places) -> NDArray[np.float64]:
-        """Gives a number in [0, 1) for each place."""
+        """Draws a number in [0, 1) for each place."""
         game = places // self.size
         return as_uniform(self.random.words_of(game, self._cell_numbers[places - self._first[game]]))
 
@@ -259,7 +259,7 @@ class World:
                 self.blank[self.kinds[number].layer, self.place(0, row, column)] = number
 
     def vacant(self) -> Places:
-        """Gives the places of the first world that an agent can enter when the world is new."""
+        """Finds the places of the first world that an agent can enter when the world is new."""
         free = self.passable[self.blank[:, self.interior]].all(axis=0)
         return self.interior[free]
 
@@ -289,7 +289,7 @@ def topmost(cells: ByteArray) -> ByteArray:
 
 
 def _gaps(uniform: NDArray[np.float64], probability: float, cells: int) -> Places:
-    """Gives how many cells are passed over: the number of k = 1, 2 … with uniform < (1 - probability)^k.
+    """Computes how many cells are skipped: the number of k = 1, 2 … with uniform < (1 - probability)^k.
 
     The logarithm gives the number but for rounding, which differs between machines. A look at the chances themselves
     corrects it. To search for them would take five times as long.

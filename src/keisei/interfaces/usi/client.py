@@ -53,7 +53,7 @@ class UsiClient:
         self._send("usinewgame")
 
     def go(self, position: str, words: str, seconds: float) -> str:
-        """Gives the engine's move, ``resign`` or ``win``. If it takes longer than ``seconds``, that is an
+        """Asks the engine for a move, ``resign`` or ``win``. If it takes longer than ``seconds``, that is an
         ``EngineTimeoutError``."""
         self._send(f"position {position}")
         self._send(f"go {words}")

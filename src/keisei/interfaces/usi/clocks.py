@@ -30,11 +30,11 @@ class Clock:
         self.left = [control.time + control.increment] * 2
 
     def most_seconds(self, turn: int) -> float:
-        """Gives how long a move may take at most."""
+        """Computes how long a move may take at most."""
         return self.left[turn] + self.control.byoyomi
 
     def words(self) -> str:
-        """Gives the words after ``go``."""
+        """Writes the words after ``go``."""
         black, white = (round(1000 * left) for left in self.left)
         gain, byoyomi = round(1000 * self.control.increment), round(1000 * self.control.byoyomi)
         bonus = f"binc {gain} winc {gain}" if gain else f"byoyomi {byoyomi}"

@@ -44,11 +44,12 @@ class Study(Protocol):
     def turn(self) -> int: ...
 
     def settled(self) -> str | None:
-        """Gives ``win`` if a win can be declared, ``resign`` if there is no move; None if a move has to be found."""
+        """Returns ``win`` if a win can be declared and ``resign`` if there is no move; None if a move has to be
+        found."""
         ...
 
     def any_move(self) -> str:
-        """Gives a legal move at once."""
+        """Picks a legal move at once."""
         ...
 
     def think(self, task: Task) -> None:
@@ -56,7 +57,7 @@ class Study(Protocol):
         ...
 
     def mate(self, stopped: Callable[[], bool]) -> str:
-        """Gives the moves of a mate, ``nomate``, or ``timeout`` if it was stopped."""
+        """Finds the moves of a mate. Returns ``nomate`` if there is none, and ``timeout`` if it was stopped."""
         ...
 
 

@@ -37,7 +37,7 @@ class Contestant(Protocol):
         ...
 
     def choose(self, position: str, clock: Clock, turn: int) -> str:
-        """Gives a move, ``resign`` or ``win``."""
+        """Chooses a move, ``resign`` or ``win``."""
         ...
 
     def finish(self, result: str) -> None:
@@ -225,7 +225,7 @@ def _position(board: Board) -> str:
 
 
 def _actions(board: Board) -> Iterator[int]:
-    """Gives the actions of all moves on a board from the usual start."""
+    """Yields the actions of all moves on a board from the usual start."""
     replay = Board()
     for move in board.move_stack:
         yield replay.action(move)

@@ -91,7 +91,7 @@ class EngineProcess:
             self._listen(deadline)
 
     def last_words(self) -> str:
-        """Gives the last lines of standard error. The engine has closed a pipe, so nothing else is read any more."""
+        """Gets the last lines of standard error. The engine has closed a pipe, so nothing more is read."""
         self._open.discard(self._output)
         deadline = time.monotonic() + _END_SECONDS
         while self._open and time.monotonic() < deadline:
@@ -101,7 +101,7 @@ class EngineProcess:
         return "".join(sign if sign.isprintable() else "?" for sign in told)
 
     def exit_code(self) -> int | None:
-        """Gives the code that the engine ends with; None if it goes on without its output."""
+        """Waits a moment for the engine's exit code; None if it still runs."""
         with suppress(subprocess.TimeoutExpired):
             return self._process.wait(_END_SECONDS)
         return None

@@ -75,13 +75,13 @@ class EngineOptions:
         return self.run, self.root, self.threads
 
     def offered(self) -> Iterator[str]:
-        """Gives a line for each option, as the answer to ``usi`` lists them."""
+        """Yields a line for each option, for the answer to ``usi``."""
         for option in _OPTIONS.values():
             yield option.line(getattr(self, option.field))
 
     def changed(self, name: str, value: str) -> EngineOptions:
-        """Gives the options after a ``setoption``. Names that are not ours are ignored, as USI asks. A bad value is
-        a ``ValueError``."""
+        """Applies a ``setoption`` to the options. Unknown names are ignored, as USI asks. A bad value is a
+        ``ValueError``."""
         option = _OPTIONS.get(name.lower())
         if option is None:
             return self
@@ -162,7 +162,7 @@ class Limits:
         )
 
     def seconds(self, turn: int, options: EngineOptions) -> tuple[float, float] | None:
-        """Gives how long a side should think, and how long it may think at most; None if nothing limits it."""
+        """Computes how long a side should think, and how long it may think at most; None if nothing limits it."""
         caps = [time for time in (self.move_time, options.move_time, self.mate or 0) if time]
         clock = self._on_clock(turn)
         if clock is None and not caps:
@@ -174,7 +174,7 @@ class Limits:
         return wish / 1000, min(most, max(_LONGEST_WISH * wish, _LEAST)) / 1000
 
     def _on_clock(self, turn: int) -> tuple[int, int] | None:
-        """Gives the milliseconds that the clock allows: a fair part, and all of them. Some GUIs add the increment to
+        """Computes the milliseconds that the clock allows: a fair part, and all of them. Some GUIs add the increment to
         the time that is left and others do not, so it is not counted twice."""
         left, gain = self.times[turn], self.increments[turn]
         if left is None and not (gain or self.byoyomi):

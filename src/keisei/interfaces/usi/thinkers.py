@@ -43,7 +43,7 @@ _KEYS = 1 << 62
 
 
 def mind_of(policy: Policy, game_options: Mapping[str, Any] | None = None) -> Mind:
-    """Gives the mind of a player. ``game_options`` are those of the game that it was trained on."""
+    """Makes the mind of a player. ``game_options`` are those of the game that it was trained on."""
     if isinstance(policy, SearchPlayer):
         return SearchMind(policy.depth)
     if hasattr(policy, "log_probabilities"):
@@ -110,7 +110,7 @@ class NetworkMind:
             task.tell(Insight(plies + 2, nodes, tuple(lines)))
 
     def _ranked(self, board: Board) -> dict[Move, float]:
-        """Gives all legal moves with the logarithms of their probabilities, the likeliest first."""
+        """Ranks all legal moves by the logarithms of their probabilities, the likeliest first."""
         found = self._policy.log_probabilities(*self._seen([board]))[0]
         moves = {move: float(found[board.action(move)]) for move in board.legal_moves}
         return dict(sorted(moves.items(), key=lambda item: -item[1]))
@@ -224,7 +224,7 @@ class _Roots:
         return True
 
     def lines(self, count: int, depth: int) -> tuple[Line, ...]:
-        """Gives the best moves with what follows them."""
+        """Makes a line of each of the best moves and the replies that follow it."""
         best = [*self.scores][: count if depth > 1 else 1]
         return tuple(
             Line(tuple(map(str, self._line(move, depth))), *_counted(self.scores[move])) for move in best
@@ -242,7 +242,7 @@ class _Roots:
         return line
 
     def _search(self, board: Board, depth: int) -> tuple[int, int]:
-        """Gives the score for the side to move, and its best action."""
+        """Computes the score for the side to move, and its best action."""
         keys = np.array([board.key % _KEYS], np.uint64)
         packed = np.frombuffer(board.pack(), np.uint8)[None]
         actions, scores, nodes = np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint64)
@@ -276,20 +276,19 @@ def _after(board: Board, moves: Sequence[Move]) -> Board:
 
 
 def _before(score: int) -> int:
-    """Gives the score of a position as it is one ply before, for the other side. A mate is then one ply further
-    away."""
+    """Converts the score of a position to one ply earlier, for the other side. A mate is then one ply further away."""
     return -score + (score > _MATE_SCORE) - (score < -_MATE_SCORE)
 
 
 def _judged(value: float) -> tuple[str, float]:
-    """Gives the score and the winning chance of a value between -1 and 1."""
+    """Converts a value between -1 and 1 to a score and a winning chance."""
     chance = (1 + max(-_SURE, min(_SURE, value))) / 2
     score = _CP_SCALE * math.log(chance / (1 - chance))
     return f"cp {round(max(-_MOST_CP, min(_MOST_CP, score)))}", chance
 
 
 def _counted(score: int) -> tuple[str, float]:
-    """Gives the score and the winning chance of the native core's score, which counts pawns."""
+    """Converts the native core's score, which counts pawns, to a score and a winning chance."""
     plies = core.MATE - abs(score)
     if plies < core.MATE - _MATE_SCORE:
         return (f"mate {plies}", 1.0) if score > 0 else (f"mate -{plies}", 0.0)
