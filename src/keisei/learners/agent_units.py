@@ -43,7 +43,7 @@ class Alone:
         return (self.agent,)
 
     def rests(self, views: Mapping[int, Any]) -> bool:
-        """Whether a rollout is empty, since the agent has not acted."""
+        """Checks if a rollout is empty, since the agent has not acted."""
         return isinstance(self.learner, PPO) and not len(views[self.agent])
 
     def learn(

@@ -244,5 +244,5 @@ def quantile_losses(predicted: Tensor, targets: Tensor, huber: float) -> Tensor:
 
 
 def _chosen(values: Tensor, places: Tensor) -> Tensor:
-    """[n, quantiles]: of values [n, quantiles, k], those at the places [n, 1]."""
+    """[n, quantiles]: the values at the places [n, 1], out of [n, quantiles, k]."""
     return values.gather(2, places[:, None].expand(-1, values.shape[1], -1)).squeeze(2)

@@ -64,11 +64,11 @@ class DQNConfig(Settings):
         return self
 
     def learning_rate_at(self, progress: float) -> float:
-        """The learning rate after ``progress`` (0 … 1) of the run."""
+        """Computes the learning rate after ``progress`` (0 … 1) of the run."""
         return scheduled_rate(self.learning_rate, self.schedule, self.final_rate, progress)
 
     def epsilon_at(self, progress: float) -> float:
-        """Epsilon after ``progress`` (0 … 1) of the run."""
+        """Computes epsilon after ``progress`` (0 … 1) of the run."""
         fallen = min(1.0, within_run(progress) / self.epsilon_share)
         first, last = self.epsilon, self.final_epsilon
         if self.epsilon_decay == "exponential":

@@ -91,7 +91,7 @@ def _slim(model: ModelConfig, spec: GameSpec) -> int:
 
 
 def _blocks(model: ModelConfig, squares: int) -> int:
-    """Two convolutions of 3 x 3 in each block."""
+    """Counts the multiplications of two 3 x 3 convolutions in each block."""
     return model.blocks * 2 * 9 * model.channels * model.channels * squares
 
 

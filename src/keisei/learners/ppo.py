@@ -298,7 +298,7 @@ class PPO:
         return torch.maximum(plain, (near - returns).square())
 
     def has_moved_too_far(self, epoch: Sequence[Losses]) -> bool:
-        """Whether an epoch has moved the policy too far. A single minibatch is too noisy to say."""
+        """Checks if an epoch has moved the policy too far. A single minibatch is too noisy to say."""
         target = self.config.target_kl
         return target is not None and float(mean_of(epoch).approx_kl) > KL_TOLERANCE * target
 

@@ -66,10 +66,10 @@ class PPOConfig(Settings):
     """Larger gradients are scaled down to this norm."""
 
     def learning_rate_at(self, progress: float) -> float:
-        """The learning rate after ``progress`` (0 … 1) of the run."""
+        """Computes the learning rate after ``progress`` (0 … 1) of the run."""
         return scheduled_rate(self.learning_rate, self.schedule, self.final_rate, progress)
 
     def entropy_weight_at(self, progress: float) -> float:
-        """The entropy weight after ``progress`` (0 … 1) of the run."""
+        """Computes the entropy weight after ``progress`` (0 … 1) of the run."""
         first, last = self.entropy_weight, self.final_entropy_weight
         return first if last is None else first + (last - first) * within_run(progress)

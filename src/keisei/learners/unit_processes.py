@@ -155,7 +155,7 @@ class _Handed:
         return self._samples.pop(0)
 
     def update_priorities(self, sample: ReplaySample, errors: FloatArray) -> None:
-        """There are none: settings refuse priorities together with processes."""
+        """Does nothing, since settings refuse priorities together with processes."""
 
 
 # In the processes.

@@ -177,7 +177,7 @@ class Collector:
         return done, sum(worker.is_ready for worker in self._workers)
 
     def _all_start(self) -> bool:
-        """Whether workers are starting and none runs, for example after all were lost. A start may take longer than a
+        """Checks if workers are starting and none runs, for example after all were lost. A start may take longer than a
         step: on a busy machine, a new process imports torch for half a minute."""
         states = {worker.state for worker in self._workers if not worker.is_queued}
         return WorkerState.STARTING in states and WorkerState.RUNNING not in states

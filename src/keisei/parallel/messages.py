@@ -206,6 +206,6 @@ def decode_reply(data: bytes) -> Reply:
 
 
 def _encode_failure(failed: Failed) -> bytes:
-    """A pipe takes up to 4096 bytes whole or not at all. The end of a traceback is the most useful part."""
+    """Cuts the traceback, since a pipe takes up to 4096 bytes whole or not at all. Its end is the most useful part."""
     reason = failed.reason.encode()[:REASON_BYTES].replace(_END_OF_REASON, b" ")
     return reason + _END_OF_REASON + failed.traceback.encode()[-TRACEBACK_BYTES:]

@@ -41,7 +41,7 @@ class AgentsPolicy:
         self._spread = np.array([own.spread for own in settings], np.float32)
 
     def owners(self, rows: Rows) -> Array:
-        """Each agent learns from the decisions of its seat."""
+        """Gets the seats of rows: each agent learns from the decisions of its seat."""
         return rows.seat
 
     def act(self, situation: Situation, selected: IntArray | None = None) -> Decision:

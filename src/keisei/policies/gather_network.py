@@ -116,7 +116,7 @@ def _inputs(observation: ObservationSpec) -> tuple[IntArray, FloatArray]:
 
 
 def _is_native(tensor: Tensor) -> bool:
-    """Whether the native core computes this. Graphics cards, other precisions and exports use dense products."""
+    """Checks if the native core computes this. Graphics cards, other precisions and exports use dense products."""
     exporting = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and not exporting
 

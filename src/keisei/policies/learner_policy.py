@@ -22,7 +22,7 @@ class NoNetwork(RandomPolicy):
         super().__init__(log_probs=False)
 
     def behave(self, settings: Play, games: TableGames) -> None:
-        """It always plays at random."""
+        """Does nothing, since it always plays at random."""
 
     def owners(self, rows: Rows) -> int:
         return 0

@@ -67,7 +67,7 @@ class ModelConfig(Settings):
     """With q and dueling: quantiles that describe the value of an action (Dabney and others, 2018). 1 is its mean."""
 
     def resolved(self, spec: GameSpec) -> ModelConfig:
-        """The same settings, with names in place of ``auto``."""
+        """Makes the same settings with names in place of ``auto``."""
         is_mlp = len(spec.observation.shape) != 3 or self.model_fields_set & {"hidden_dim", "num_layers"}
         network = ("mlp" if is_mlp else "slim") if self.network == "auto" else self.network
         outputs = "policy" if self.outputs == "auto" else self.outputs
@@ -120,7 +120,7 @@ def check_action_inputs(network: str, spec: GameSpec) -> ActionInputs:
 
 
 def acts_on_planes(config: ModelConfig, spec: GameSpec) -> bool:
-    """Whether the logits of a network for boards are planes."""
+    """Checks if the logits of a network for boards are planes."""
     squares = spec.observation.size // spec.observation.shape[0]
     if config.policy_head == "auto":
         return spec.num_actions == squares or spec.plane_actions

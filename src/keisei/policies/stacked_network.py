@@ -24,7 +24,7 @@ SMALL_BOARD = 121
 
 
 def can_be_stacked(network: nn.Module) -> bool:
-    """Whether all weights of a network are in layers that have a stacked form."""
+    """Checks if all weights of a network are in layers that have a stacked form."""
     plain = {
         id(weight) for layer in network.modules() if _has_a_stack(layer) for weight in layer.parameters()
     }

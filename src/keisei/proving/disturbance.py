@@ -162,7 +162,7 @@ class Disturber:
         self._next_strike = time.monotonic() + self._pause()
 
     def _may_hit(self, worker: Worker, rude: bool) -> bool:
-        """Whether worker and table may be hit once more without being quarantined."""
+        """Checks if worker and table may be hit once more without being quarantined."""
         if worker.handle is None or worker.handle.process_id is None:
             return False
         if worker.failures or worker.outside_kills >= HITS_ON_ONE_SLAB or self._table_suffers(worker):
@@ -174,7 +174,7 @@ class Disturber:
         return blow is None and worker.state is WorkerState.RUNNING
 
     def _table_suffers(self, worker: Worker) -> bool:
-        """Whether its current table has been hit often, also under other workers."""
+        """Checks if its current table has been hit often, also under other workers."""
         tables = [self._tables[order.table] for order in tuple(worker.orders)[:1]]
         return any(table.failures or table.outside_kills >= HITS_ON_ONE_SLAB for table in tables)
 
@@ -217,5 +217,5 @@ class Disturber:
 
 
 def _is_heir(worker: Worker) -> bool:
-    """Whether a worker has received another's games and has not handed in a slab of them yet."""
+    """Checks if a worker has received another's games and has not handed in a slab of them yet."""
     return any(order.start is Start.LOAD for order in tuple(worker.orders)[:1])

@@ -147,7 +147,7 @@ def _comparable(config: TrainConfig, updates: int) -> TrainConfig:
     evaluation = EvaluationSettings(every=0, opponents=())
     learner = config.learner
     if isinstance(learner, DQNSettings | IndependentSettings):
-        # A replay that is not saved fills again, and one that fills for long teaches nothing in a few updates.
+        # A replay that is not saved fills again, and nothing is learned while it fills.
         starts = min(learner.replay.learning_starts, config.rollout)
         replay = learner.replay.model_copy(update={"save_replay": True, "learning_starts": starts})
         learner = learner.model_copy(update={"replay": replay})

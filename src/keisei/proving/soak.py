@@ -182,7 +182,7 @@ class _Ordeal:
         self.memory: list[Memory] = []
 
     def endure(self, mode: Mode, seconds: float) -> None:
-        """One manager, from its start to its end. The seconds count from the time when its workers are there."""
+        """Runs one manager from its start to its end. The seconds count from the time when its workers are there."""
         manager = self._settings.manager(mode)
         assert manager.model is not None
         weights = PlannedWeights(manager.model, self._settings.seed)

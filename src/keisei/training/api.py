@@ -251,7 +251,7 @@ def _begin_with(
     *,
     is_branch: bool,
 ) -> Plan:
-    """Creates a run, and fills it with what it begins with. If that fails, there is no run."""
+    """Creates a run, and fills it with ``fill``. If that fails, there is no run."""
     plan = _create_run(config, root, name, "refuse" if existing == "resume" else existing, is_branch)
     assert plan.new is not None
     try:

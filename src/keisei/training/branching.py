@@ -219,7 +219,7 @@ _OTHER = "name a run of the same game and network with --from"
 
 
 def began_with(run: RunDirectory, kind: str, source: RunDirectory, which: str) -> bool:
-    """Whether a run began in this way with a checkpoint of ``source``. ``which`` is what a person wrote after the @:
+    """Checks if a run began in this way with a checkpoint of ``source``. ``which`` is what a person wrote after the @:
     the best and the latest may be others by now."""
     origin = read_origin(run)
     if origin is None or origin.kind != kind:

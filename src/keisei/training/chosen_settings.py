@@ -66,7 +66,7 @@ def chosen_settings(
 
 
 def chosen_in_words(settings: Mapping[str, Mapping[str, Any]], spec: GameSpec) -> str:
-    """Tells what was chosen, in one sentence."""
+    """Describes what was chosen, in one sentence."""
     board = "a board" if _is_board(spec) else "no board"
     seats = f"{spec.seats} seats" if spec.seats > 1 else "one seat"
     how = {

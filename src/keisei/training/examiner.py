@@ -88,7 +88,7 @@ class Examiner:
         return True
 
     def _passes(self, rows: tuple[EvaluationRow, ...], best: Player | None) -> bool:
-        """Whether these weights are better than the best so far. With a gate of 0.5, a tie is not enough."""
+        """Checks if these weights are better than the best so far. With a gate of 0.5, a tie is not enough."""
         against_best = [row.score for row in rows if best is not None and row.opponent == best.name]
         return not against_best or (against_best[0] >= self._config.evaluation.gate and against_best[0] > 0.5)
 

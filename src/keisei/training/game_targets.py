@@ -36,7 +36,7 @@ def _choices(source: str, games: list[str]) -> str:
 
 
 def _is_module_here(name: str) -> bool:
-    """Whether the current directory has a module of this name. Others are not imported for a word that may be a
+    """Checks if the current directory has a module of this name. Others are not imported for a word that may be a
     mistake."""
     place = Path(*name.split("."))
     return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()

@@ -74,7 +74,7 @@ class Interruption:
 
     @contextmanager
     def may_abandon(self, *, at_once: bool = False) -> Iterator[None]:
-        """Inside, work may be abandoned with ``UpdateAbandoned``: after the patience, or at once."""
+        """Lets the work inside be abandoned with ``UpdateAbandoned``: after the patience, or at once."""
         self._abandonable, self._eager = True, at_once
         try:
             self._give_up_if_due()

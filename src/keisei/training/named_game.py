@@ -61,7 +61,7 @@ def _only_here(kind: str) -> str:
 
 
 def _is_guarded(main: ModuleType, file: Path) -> bool:
-    """Whether the line of the program that runs now would not run if the file was imported."""
+    """Checks if the running line of the program would be skipped when the file is imported."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and not (frame.f_globals is vars(main) and frame.f_code.co_name == "<module>"):
         frame = frame.f_back
@@ -72,7 +72,7 @@ def _is_guarded(main: ModuleType, file: Path) -> bool:
 
 
 def _is_guard(node: ast.stmt) -> bool:
-    """Whether a statement is ``if __name__ == "__main__":``."""
+    """Checks if a statement is ``if __name__ == "__main__":``."""
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
         return False
     sides = [node.test.left, *node.test.comparators]

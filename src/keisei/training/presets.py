@@ -169,7 +169,7 @@ def _unknown(target: str, root: Path) -> ConfigError:
 
 
 def names_checkpoint(target: str, root: Path) -> bool:
-    """Whether a text names one checkpoint of a run, as ``first@42`` does."""
+    """Checks if a text names one checkpoint of a run, as ``first@42`` does."""
     name, _, which = target.rpartition("@")
     whole = Path(target).is_file() or run_at(target, root) is not None
     return bool(which) and not whole and run_at(name, root) is not None

@@ -141,7 +141,7 @@ def split(library: Library, config: TrainConfig, share: float) -> tuple[Demonstr
 
 
 def _teacher(config: TrainConfig, settings: ImitationConfig | None) -> tuple[Learner[object], Imitation]:
-    """Builds the learner of the run, and what teaches its network."""
+    """Builds the learner of the run, and the imitation that trains its network."""
     game = config.env.make(batch=1, seed=0)
     device = choose_device(config.run.device)
     learner = regime_of(config).build_learner(config.placed(), config.learner, game, device)

@@ -1,4 +1,4 @@
-"""Sets a run back to one of its checkpoints. All that it is now stays beside it, as a run of its own."""
+"""Sets a run back to one of its checkpoints. Its present state is kept beside it, as a run of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Rewound:
 
     update: int
     beside: RunDirectory
-    """The run as it was."""
+    """The copy of the run from before."""
 
     def __str__(self) -> str:
         return (

@@ -152,7 +152,7 @@ class TrainConfig(Settings):
         return self._tables * self.parallel.games * self.parallel.horizon
 
     def resolved(self) -> TrainConfig:
-        """The same settings, with values for all that the experiment leaves open. The values depend only on the
+        """Makes the same settings with values for all that the experiment leaves open. The values depend only on the
         settings, so they are the same on every machine."""
         spec = self.env.make(batch=1, seed=0).spec
         self._check_league(spec)
@@ -181,9 +181,9 @@ class TrainConfig(Settings):
             raise ConfigError(f"league: {spec.name} has one seat, and nobody to meet there; leave it out")
 
     def placed(self) -> TrainConfig:
-        """The same settings, with this machine's numbers in place of ``auto``: one worker for each core, at most one
-        for each table. In asynchronous mode one core is left to the learner. Where workers run on other machines, their
-        number stays ``auto``, since only the cluster knows it."""
+        """Makes the same settings with this machine's numbers in place of ``auto``: one worker for each core, at most
+        one for each table. In asynchronous mode one core is left to the learner. Where workers run on other machines,
+        their number stays ``auto``, since only the cluster knows it."""
         cores, workers = usable_cores(), self.parallel.num_workers
         elsewhere = runs_elsewhere(self.parallel.backend)
         if workers == "auto" and not elsewhere:
@@ -200,7 +200,7 @@ class TrainConfig(Settings):
         )
 
     def idle_hands(self, workers: int) -> str:
-        """A note if workers are idle for part of a round because of the number of tables; else empty."""
+        """Makes a note if workers are idle for part of a round because of the number of tables; else empty."""
         tables = self._tables
         rounds = -(-tables // workers)
         busy = tables / (workers * rounds)

@@ -356,7 +356,7 @@ class Trainer:
             self._evaluate()
 
     def _is_evaluated(self) -> bool:
-        """Whether the current weights have been evaluated, also by an earlier trainer of this run."""
+        """Checks if the current weights have been evaluated, also by an earlier trainer of this run."""
         return not self.config.evaluation.opponents or self._exams.evaluated_at == self._counters.transitions
 
     def _evaluate(self) -> None:

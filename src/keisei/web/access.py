@@ -70,12 +70,13 @@ class Access:
         return cls(hosts=hosts, reading_is_free=is_loopback(host) and not private, **given)
 
     def knows(self, host: str) -> bool:
-        """Whether a ``Host`` header names this server."""
+        """Checks if a ``Host`` header names this server."""
         name, _, port = host.lower().rpartition(":")
         return (name if name and port.isdigit() else host.lower()) in self.hosts
 
     def trusts(self, authorization: str) -> bool:
-        """Whether an ``Authorization`` header has the token. The comparison takes the same time for every wrong one."""
+        """Checks if an ``Authorization`` header has the token. The comparison takes the same time for every wrong
+        token."""
         kind, _, given = authorization.partition(" ")
         return hmac.compare_digest(given.strip().encode(), self.token.encode()) and kind.lower() == "bearer"
 

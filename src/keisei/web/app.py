@@ -245,7 +245,7 @@ def _names_players(wanted: dict[str, Any]) -> bool:
 
 
 def _is_page_wanted(request: Request) -> bool:
-    """Whether a browser was pointed at an address. Scripts of pages and programs do not ask for HTML."""
+    """Checks if a browser was pointed at an address. Scripts of pages and programs do not ask for HTML."""
     return request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", "")
 
 

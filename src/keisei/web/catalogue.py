@@ -59,7 +59,7 @@ class ListedRun:
 
 
 class Catalogue:
-    """Finds runs and remembers what it has read of them. Several threads may ask at once."""
+    """Finds runs, and caches what it has read of them. Several threads may use it at once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -161,7 +161,7 @@ def _stamp(path: Path) -> tuple[int, int]:
         found = path.lstat()
     except OSError:
         return 0, 0
-    # A reader of a database leaves an empty log behind, which is no change.
+    # A reader of a database leaves an empty log behind, which does not count as a change.
     return (found.st_mtime_ns, found.st_size) if found.st_size else (0, 0)
 
 

@@ -116,7 +116,7 @@ class Connection(H11Protocol):
             self.limit_concurrency = 0  # uvicorn answers with 503, and closes
 
     def _may_go(self) -> bool:
-        """Whether nothing is lost with this connection: it has its answer, or has long had time to ask."""
+        """Checks if nothing is lost with this connection: it has its answer, or has long had time to ask."""
         if self._awaits != "head" or self.transport.get_write_buffer_size():
             return False
         return self._has_asked or self._free_since <= self.loop.time() - SILENT_SECONDS

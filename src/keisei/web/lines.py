@@ -93,7 +93,7 @@ class Line:
         return [choice.action for step in self.steps for choice in step]
 
     def legal(self, seat: int) -> list[int]:
-        """The legal actions of a seat, or of the first that acts; none when the game is over."""
+        """Lists the legal actions of a seat, or of the first that acts; none when the game is over."""
         if self.end is not None:
             return []
         return np.flatnonzero(self.game.legal()[self.now.row_of(seat)]).tolist()
@@ -196,7 +196,7 @@ def _moment(seats: Array, packed: ByteArray) -> Moment:
 
 
 def is_duel(spec: GameSpec) -> bool:
-    """Whether what is good for one seat is bad for the other. Rewards need not add up to 0: a draw may cost both."""
+    """Checks if what is good for one seat is bad for the other. Rewards need not add up to 0: a draw may cost both."""
     return spec.seats == 2 and not spec.scored_by_rewards
 
 

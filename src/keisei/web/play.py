@@ -159,7 +159,7 @@ class _Table:
             )
 
     def has_to_wait(self, line: Line) -> bool:
-        """Whether a person acts now."""
+        """Checks if a person acts now."""
         return any(self.names[seat] == PERSON for seat in line.now.seats)
 
     def reply(self, line: Line) -> None:

@@ -163,7 +163,7 @@ class _Thinker:
 
 
 def _error(kind: str, text: str) -> KeiseiError:
-    """Makes the error of a thought again, as it was raised there."""
+    """Makes again the error that a thought has raised in its process."""
     return {found.__name__: found for found in _kinds(KeiseiError)}.get(kind, KeiseiError)(text)
 
 

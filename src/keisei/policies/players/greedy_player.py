@@ -56,7 +56,7 @@ def choose(game: SingleGame, key: int) -> int:
 
 
 def _gives_a_win(branch: Branch, seat: int) -> bool:
-    """Whether the next seat is an opponent that can win with one action."""
+    """Checks if the next seat is an opponent that can win with one action."""
     if branch.outcome is not None:
         return any(branch.is_won_by(other) for other in range(branch.game.seats) if other != seat)
     rival = branch.game.acting()[0]

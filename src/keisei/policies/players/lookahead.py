@@ -126,7 +126,7 @@ def need_look_ahead(game: Game, player: str) -> None:
 
 
 def _shares_state(game: _CanPeek) -> bool:
-    """Whether a move in a copy of the first game changes that game."""
+    """Checks if a move in a copy of the first game changes that game."""
     one, other = game.peek(0), game.peek(0)
     seat = one.acting()[0]
     before = np.asarray(other.observe(seat)).tobytes()

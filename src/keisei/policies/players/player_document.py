@@ -33,7 +33,7 @@ _OUTPUTS = {"ppo": "policy", "dqn": "dueling"}
 
 
 class PlayerDocument(Settings):
-    """All that a checkpoint needs to be played, beside its weights."""
+    """All that is needed to play a checkpoint, except its weights."""
 
     game: str
     """A name that ``make_game`` knows."""

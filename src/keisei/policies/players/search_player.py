@@ -59,7 +59,7 @@ class SearchPlayer:
         return np.array(chosen, np.int32)
 
     def _depth_at(self, spec: GameSpec, ply: int) -> int:
-        """A truncated game is a draw, and so is a leaf. So the search need not go beyond the ply limit."""
+        """Limits the depth by the ply limit: beyond it the game is truncated, which is a draw, as a leaf is."""
         return self.depth if spec.max_plies is None else max(1, min(self.depth, spec.max_plies - ply))
 
 

@@ -149,7 +149,7 @@ def _converted(values: ArrayLike, dtype: np.dtype[Any], what: str) -> Array:
     if given.dtype == dtype:
         return given
     if given.dtype.kind in "biuf":
-        with np.errstate(invalid="ignore"):  # NaN is no integer; the comparison says so
+        with np.errstate(invalid="ignore"):  # NaN is no integer; the comparison finds it
             converted = given.astype(dtype)
         if dtype.kind == "f" or np.array_equal(converted, given):
             return converted

@@ -60,7 +60,7 @@ class Result:
         return mean_interval(self.values) if self.values else None
 
     def rank(self, objective: Objective) -> float:
-        """Larger is better; a trial without a number is last."""
+        """Computes the key of a ranking, larger being better. A trial without a number is last."""
         return -math.inf if self.mean is None else objective.better(self.mean.value)
 
 

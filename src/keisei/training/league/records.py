@@ -67,14 +67,14 @@ class LeagueRecords:
             del self._cells[old]
 
     def _store_members(self) -> None:
-        """If a member cannot be written, checkpoints hold its weights, and it is tried again."""
+        """Writes new members. If one cannot be written, checkpoints hold its weights, and it is tried again."""
         for member, weights in self._league.unsaved():
             self._store.save(member.number, self._checkpoint(member, weights))
             member.is_stored = True
 
     @contextmanager
     def _told(self, problem: str) -> Iterator[None]:
-        """Tells a problem with the disk once, until it is over. Training continues."""
+        """Reports a problem with the disk once, until it is over. Training continues."""
         try:
             yield
         except (CheckpointWriteError, RunDatabaseError, OSError) as error:
@@ -85,7 +85,8 @@ class LeagueRecords:
             self._problems.discard(problem)
 
     def _checkpoint(self, member: Member, weights: Mapping[str, Tensor]) -> Checkpoint:
-        """A snapshot plays as the run does in its evaluations, and another run as in the league."""
+        """Makes the checkpoint of a member. A snapshot plays as the run does in its evaluations, and another run as in
+        the league."""
         own = {} if member.kind == "snapshot" else {"temperature": member.player.temperature}
         player = self._player.model_copy(update={"model": member.model, **own})
         return Checkpoint(

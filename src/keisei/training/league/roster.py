@@ -59,7 +59,7 @@ class Member:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Member:
-        """Makes a member of what ``document`` gave. Raises ``ValueError`` if it is none."""
+        """Makes a member from its ``document``. Raises ``ValueError`` if the document is not valid."""
         plain = dict(document)
         model = plain.pop("model")
         member = cls(
@@ -100,7 +100,7 @@ class Roster:
         self._per_game = 1
 
     def continue_at(self, next_number: int, taken: int) -> None:
-        """Continues the counts of a checkpoint. Raises ``ValueError`` if they are none."""
+        """Continues the counts of a checkpoint. Raises ``ValueError`` if they are not valid."""
         if not FIRST_MEMBER <= next_number <= LAST_MEMBER + 1 or not 0 <= taken < 1 << 53:
             raise ValueError(f"{next_number} and {taken} are not counts of a league")
         self.next_number, self.taken = next_number, taken

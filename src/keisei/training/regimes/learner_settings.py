@@ -49,10 +49,10 @@ class PPOSettings(PPOConfig):
             )
 
     def check_game(self, model: ModelConfig, spec: GameSpec) -> None:
-        """Any game fits."""
+        """Does nothing, since any game fits."""
 
     def useful_threads(self) -> int:
-        """The most threads that could share the work."""
+        """Computes the most threads that could share the work."""
         return 1 if self.parts == "auto" else self.parts
 
 
@@ -91,10 +91,10 @@ class DQNSettings(DQNConfig):
             )
 
     def check_game(self, model: ModelConfig, spec: GameSpec) -> None:
-        """Any game fits."""
+        """Does nothing, since any game fits."""
 
     def useful_threads(self) -> int:
-        """The most threads that could share the work."""
+        """Computes the most threads that could share the work."""
         return 1 if self.parts == "auto" else self.parts
 
 
@@ -140,7 +140,7 @@ class IndependentSettings(IndependentConfig):
         self.check_agents(model, spec)
 
     def useful_threads(self) -> int:
-        """The most threads that could share the work; the number of agents is not known here."""
+        """Computes the most threads that could share the work; the number of agents is not known here."""
         return 1 if self.training == "sequential" else MANY
 
 

@@ -45,8 +45,8 @@ def episode_of(run: str, *, root: Path, seed: int = 0, turns: int | None = None)
 
 
 def _shots(world: Environment, policy: Policy, seed: int, turns: int | None) -> Iterator[Shot]:
-    """After the last turn of an episode the next one has begun, so its last picture is that of the turn before, with
-    the final returns."""
+    """Yields a picture of each turn. After the last turn of an episode the next one has begun, so its last picture is
+    that of the turn before, with the final returns."""
     returns = np.zeros(world.spec.seats)
     shot = shot_of(world.world, 0, returns.tolist())
     yield shot

@@ -292,7 +292,7 @@ class _LearnerClock:
                 output.register_hook(self._on_gradient)  # type: ignore[no-untyped-call]
 
     def _on_gradient(self, gradient: Tensor) -> None:
-        """The first gradient ends the losses and begins the backward pass of the network."""
+        """Notes the first gradient, which ends the losses and begins the backward pass of the network."""
         if threading.get_ident() == self._thread and self._ends[-1].part == "forward":
             self._end("losses")
 

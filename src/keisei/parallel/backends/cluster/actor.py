@@ -55,7 +55,7 @@ class PlayingActor:
             return Played.failed(error, self._worker.steps)
 
     def pulse(self, seconds: float) -> int:
-        """A heartbeat: returns the number of steps, after a pause."""
+        """Returns the number of steps after a pause. This is the heartbeat."""
         time.sleep(seconds)
         return 0 if self._worker is None else self._worker.steps
 

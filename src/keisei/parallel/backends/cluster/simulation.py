@@ -48,7 +48,7 @@ class Assumptions:
     beat_seconds: float = 0.0003
     """How long one heartbeat keeps it busy. Each worker has one in a second."""
     call_seconds: float = 0.002
-    """How long a call takes beside play and transport."""
+    """How long a call takes, without play and transport."""
     link: float = 1.25e9
     """Bytes per second of the learner's network link. 1.25e9 are 10 Gbit/s."""
     weights_bytes: int = 50_000
@@ -130,7 +130,7 @@ class _Model:
         """When a slab has been played, its number, and its worker."""
         self._number = 0
         self._free_at = [0.0] * given.workers
-        """When a worker has done what it was given."""
+        """When a worker has done its orders."""
         self._idle: deque[int] = deque(range(given.workers))
 
     def count_from_here(self) -> None:
@@ -138,7 +138,7 @@ class _Model:
         self._work = dict.fromkeys(self._work, 0.0)
 
     def update(self) -> None:
-        """One collection of a slab of each table, and what the learner does with it."""
+        """Simulates one collection of a slab of each table, and the update of the learner."""
         if self._given.mode == "sync":
             self._round()
         else:
@@ -146,7 +146,7 @@ class _Model:
         self._learn()
 
     def _round(self) -> None:
-        """A worker gets its next table when its slab has been taken in."""
+        """Simulates a round. A worker gets its next table when its slab has been taken in."""
         waiting = self._given.table_count
         while waiting or self._events:
             while waiting and self._idle:
@@ -155,7 +155,7 @@ class _Model:
             self._idle.append(self._take_in())
 
     def _stream(self) -> None:
-        """A worker has several orders at a time, and plays on while the learner learns."""
+        """Simulates a stream. A worker has several orders at a time, and plays on while the learner learns."""
         while self._idle:
             worker = self._idle.popleft()
             for _ in range(self._given.in_flight):
@@ -164,7 +164,7 @@ class _Model:
             self._order(self._take_in())
 
     def _order(self, worker: int) -> None:
-        """The driver makes a call, and the worker plays."""
+        """Lets the driver make a call, and the worker play."""
         given = self._given
         self._drive(given.driver_seconds / 2)
         begins = max(self._now + given.call_seconds, self._free_at[worker])
@@ -175,7 +175,7 @@ class _Model:
         self._number += 1
 
     def _take_in(self) -> int:
-        """The next slab comes over the link, and the driver copies it."""
+        """Sends the next slab over the link, and lets the driver copy it."""
         given = self._given
         played, _, worker = heapq.heappop(self._events)
         carried = (given.slab_bytes + given.state_bytes) / given.link
@@ -198,13 +198,13 @@ class _Model:
             self._now = self._link_free
 
     def _drive(self, seconds: float) -> None:
-        """The driver's thread works. Heartbeats take their share of it."""
+        """Keeps the driver's thread busy. Heartbeats take their share of its time."""
         share = min(0.9, self._given.workers * self._given.beat_seconds)
         self._now += seconds / (1 - share)
         self._work["driver"] += seconds / (1 - share)
 
     def _slab_seconds(self) -> float:
-        """The same numbers in every simulation."""
+        """Draws how long a slab takes. Every simulation draws the same numbers."""
         chance = (keyed_word(1, self._number) >> 1) / 2**63
         return self._given.slab_seconds * (1 + self._given.spread * (2 * chance - 1))
 
