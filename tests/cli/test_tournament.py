@@ -125,7 +125,9 @@ def test_ratings_are_saved_beside_those_of_the_trainer(run: RunDirectory) -> Non
         assert {row.update for row in database.ratings()} == {40}
     assert saved.keys() == {"random", *RUNGS}
     assert saved["random"] == 0 < saved[RUNGS[0]]
-    for rung in RUNGS:  # the same ladder, on the scale of the run; one player more moves the mean of all a little
+    for (
+        rung
+    ) in RUNGS:  # the same ladder, on the scale of the run; one player more moves the mean of all a little
         assert saved[rung] - saved[RUNGS[0]] == pytest.approx(printed[rung], rel=0.03)
     assert run.status().state.value == "created"  # the lock is free again
 
