@@ -1,9 +1,9 @@
 """Ctrl-C, at any moment of a command: it ends without a traceback, and with exit code 130.
 
-Python raises an interrupt wherever it happens to be. In the middle of an import that leaves half a module behind, and a
-library may make another error of it or lose it. So while a command is loaded, which changes nothing on the disk, Ctrl-C
-ends the process there and then. Once the command works, an interrupt is raised as usual, so that what it has begun is
-tidied up; and whatever comes of it in the end, the person who pressed Ctrl-C is not told of it.
+Python raises an interrupt at any point of the code. In the middle of an import this leaves half a module behind, and a
+library may turn the interrupt into another error or lose it. So Ctrl-C ends the process at once while a command is
+loaded, which changes nothing on the disk. Once the command works, an interrupt is raised as usual, so that the command
+can clean up. Errors that follow from the interrupt are not shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["EXIT_CODE", "interruptible", "leave_at_once", "was_interrupted"]
 
 EXIT_CODE = 128 + signal.SIGINT
 _AGAIN = 0.2
-"""Seconds until an interrupt is raised again that a finaliser has swallowed."""
+"""Seconds until an interrupt that a finaliser has swallowed is raised again."""
 _came: list[int] = []
 
 

@@ -53,7 +53,7 @@ COMMANDS = {
 }
 """The subcommands, with their lines in the help. Each is the first sentence of the command's own help."""
 _PLACES = {"bench": "bench:app", "ladder": "tournament:ladder"}
-"""Where a subcommand is within ``keisei.cli``, if that is not the function of its name in the module of its name."""
+"""Where a subcommand is within ``keisei.cli``, if it is not a function in a module of the same name."""
 
 
 class _Group(TyperGroup):
@@ -76,7 +76,7 @@ class _Group(TyperGroup):
                 return super().invoke(ctx)
         except Exception as error:
             if was_interrupted() and os.environ.get("KEISEI_DEBUG") != "1":
-                raise typer.Exit(EXIT_CODE) from None  # a library has made another error of the interrupt
+                raise typer.Exit(EXIT_CODE) from None  # a library has turned the interrupt into another error
             if not isinstance(error, KeiseiError | OSError):
                 raise
             if not isinstance(error, KeiseiError) and error.errno != errno.ENAMETOOLONG:

@@ -211,7 +211,8 @@ def _command(text: str) -> list[str]:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Lets SIGTERM and SIGHUP end a match as Ctrl-C does: the engines have sessions of their own, and are ended."""
+    """Lets SIGTERM and SIGHUP end a match as Ctrl-C does. Engines have sessions of their own, so they must be ended
+    explicitly."""
 
     def leave(number: int, frame: object) -> None:
         raise SystemExit(128 + number)

@@ -19,7 +19,8 @@ _USUAL_ROOT = Path("runs")
 
 
 def next_commands(run: RunDirectory, spec: GameSpec, length: RunSettings, *, ended: bool) -> Iterator[str]:
-    """Yields a line for each command. ``ended`` tells a run that has reached its length from an interrupted one."""
+    """Yields a line for each command. ``ended`` is True for a run that has reached its length, False for an interrupted
+    one."""
     program, path = _program(), shlex.quote(str(run.path))
     if spec.seats > 1 and not spec.simultaneous:
         yield f"Play against it: {program} play {path}"

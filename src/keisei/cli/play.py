@@ -124,7 +124,7 @@ class Session:
         """The state of the game before each move of the person, and the number of actions until then."""
 
     def run(self, record: Path | None) -> None:
-        """Plays to the end, and writes the game whatever ends it."""
+        """Plays to the end, and writes the game even after an error or Ctrl-C."""
         spec = self._about.spec
         self._say(
             f"You play {spec.name} in seat {self._seat + 1} of {spec.seats} against {self._player.name}."
@@ -190,7 +190,7 @@ class Session:
         return Text(f"your move (such as {ways}): ")
 
     def _obey(self, word: str, names: dict[str, int]) -> bool:
-        """Does what a word asks that is no move. Returns False if it is none of the words."""
+        """Carries out a word that is no move, such as ``help``. Returns False if it does not know the word."""
         if word == "help":
             self._say(HELP)
         elif word == "moves":

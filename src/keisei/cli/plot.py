@@ -119,7 +119,7 @@ def mean_curves(read: Mapping[Path, RunCurves], root: Path) -> list[RunCurves]:
 
 
 def _mean_of(name: str, runs: Sequence[RunCurves], seeds: set[object]) -> RunCurves:
-    """Makes one run of several: its curves are their means."""
+    """Merges several runs into one whose curves are their means."""
     metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
     opponents = list(dict.fromkeys(opponent for run in runs for opponent in run.scores))
     return RunCurves(
@@ -139,7 +139,7 @@ def _mean_of(name: str, runs: Sequence[RunCurves], seeds: set[object]) -> RunCur
 
 
 def _within_bounds(point: Point) -> Point:
-    """No score is below 0 or above 1, whatever Student's interval of so few says."""
+    """Limits scores to 0 … 1, since Student's interval of a few runs may go beyond."""
     return (
         point._replace(low=max(0.0, point.low), high=min(1.0, point.high)) if isfinite(point.low) else point
     )
@@ -216,7 +216,7 @@ def overview(runs: Sequence[RunCurves]) -> Picture:
 
 
 def _bands(runs: Sequence[RunCurves]) -> str:
-    """Says what the bands of scores are: those over runs and those over games are not the same."""
+    """Says what the bands of scores mean: bands over runs differ from bands over games."""
     over_runs = any(run.mean_of for run in runs)
     return "95 % intervals of the mean over runs" if over_runs else "with 95 % intervals of the games"
 

@@ -40,7 +40,7 @@ class Orders:
         return bool(labels or self.rename is not None or self.delete)
 
     def carry_out(self, runs: Sequence[RunDirectory]) -> None:
-        """Does all that was asked for. Nothing is done if the orders contradict each other."""
+        """Carries out all orders, or none of them if they contradict each other."""
         self._check(runs)
         if self.delete:
             self._delete(runs)

@@ -37,7 +37,7 @@ def train_seeds(
     plain: bool,
     quiet: bool,
 ) -> int:
-    """Trains a preset, a settings file or a branch once for each seed, and gives the exit code."""
+    """Trains a preset, a settings file or a branch once for each seed, and returns the exit code."""
     own, _ = checked_source(target, overrides, root)
     folder = name or f"{own}-seeds"
     check_folder(root, folder, below=1)
@@ -62,7 +62,7 @@ def train_seeds(
 
 
 def checked_source(target: str, overrides: Sequence[str], root: Path) -> tuple[str, TrainConfig]:
-    """Checks the settings once, before any process starts, and gives the name of their source with them."""
+    """Checks the settings once, before any process starts, and returns the name of their source with them."""
     if names_checkpoint(target, root):
         from keisei.training.branching import StartingPoint  # it imports torch
 

@@ -1,7 +1,7 @@
-"""Several runs at once, each ``keisei train`` in a process and on cores of its own.
+"""Trains several runs at once, each as ``keisei train`` in a process and on cores of its own.
 
-A run on one core wastes none: nothing waits for the slowest worker. So as many runs as there are cores go side by side,
-and cores that are left over are dealt out. Synchronous runs learn the same bits on any number of cores.
+A run on one core wastes none: nothing waits for the slowest worker. So as many runs as there are cores train at once,
+and spare cores are shared out among them. Synchronous runs learn the same bits on any number of cores.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Job:
 
 @dataclass
 class Standing:
-    """What became of a job."""
+    """The state of a job."""
 
     job: Job
     state: JobState = JobState.WAITING
@@ -84,8 +84,8 @@ class _Process:
 
 
 def shares(cores: Sequence[int], runs: int, at_once: int | None = None) -> list[list[int]]:
-    """Deals cores to runs that go side by side, neighbours together. There are at most as many as cores, unless
-    ``at_once`` asks for more."""
+    """Assigns neighbouring cores to each of the runs that train at once. There are at most as many runs as cores,
+    unless ``at_once`` asks for more."""
     count = max(1, min(runs, len(cores) if at_once is None else at_once))
     if count > len(cores):
         return [[cores[number % len(cores)]] for number in range(count)]
@@ -125,7 +125,7 @@ class SideBySide:
         return self.standings
 
     def _look(self) -> bool:
-        """Looks at the processes, and starts others. False when nothing is left to do."""
+        """Checks the processes, and starts others. Returns False when nothing is left to do."""
         for running in list(self._processes):
             if running.process.poll() is not None:
                 self._processes.remove(running)
@@ -180,7 +180,7 @@ class SideBySide:
         self._free.append(list(running.cores))
 
     def _end_all(self) -> None:
-        """Leaves no process behind, also after an error."""
+        """Ends all processes that still run, also after an error."""
         for running in self._processes:
             running.process.terminate()
         for running in self._processes:
@@ -211,7 +211,7 @@ class SideBySide:
 
 
 def _placement(cores: int) -> tuple[str, ...]:
-    """Keeps a run to a number of cores where processes cannot be bound to them."""
+    """Limits a run to a number of cores on systems where processes cannot be bound to them."""
     return ("--set", f"parallel.num_workers={cores}", "--set", f"run.learner_threads={cores}")
 
 

@@ -142,7 +142,7 @@ def _verdict(forecasts: Sequence[Forecast]) -> str:
 
 
 def _levers(given: Assumptions) -> Iterator[tuple[str, Forecast]]:
-    """What one could change, and what comes of it."""
+    """Yields what could be changed, and the forecast after each change."""
     changes: dict[str, Assumptions] = {
         "a learner twice as fast": replace(given, learn_seconds=given.learn_seconds / 2),
         "a driver twice as fast": replace(given, driver_seconds=given.driver_seconds / 2),

@@ -25,7 +25,7 @@ _NUMBERS = {kanji: str(digit) for digit, kanji in enumerate("〇一二三四五�
 _TEENS = {f"十{kanji}": f"1{digit}" for kanji, digit in _NUMBERS.items()}
 
 _STAND_INS = {**_TEENS, **_WORDS, **_SIGNS, **_PIECES, **_FILES, **_NUMBERS}
-"""Longer texts come before those that they begin with."""
+"""Longer texts come before their own beginnings."""
 _KNOWN = re.compile("|".join(map(re.escape, _STAND_INS)))
 
 

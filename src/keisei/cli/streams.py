@@ -1,4 +1,4 @@
-"""Standard input, output and error of the command: there from the start, and never the reason that it fails.
+"""Standard input, output and error of the command. They are open from the start, and never make the command fail.
 
 A command may be started with closed streams, on a terminal that shows ASCII alone, or on one that is closed while it
 works.

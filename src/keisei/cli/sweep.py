@@ -122,7 +122,7 @@ def sweep(
 
 @dataclass
 class _Sweep:
-    """A sweep that goes on."""
+    """A sweep in progress."""
 
     plan: SweepPlan
     folder: str
@@ -135,12 +135,12 @@ class _Sweep:
     at_once: int | None
     plain: bool
     best_with: Sequence[str]
-    """What all trials share, as options of ``keisei train``."""
+    """The options of ``keisei train`` that all trials share."""
     stopped: set[str] = field(default_factory=set)
     """The trials that were stopped early, by their keys."""
 
     def all_of(self, combinations: Sequence[Combination]) -> int:
-        """Trains all combinations, or with halving fewer and fewer of them. Gives the exit code."""
+        """Trains all combinations, or with halving fewer and fewer of them. Returns the exit code."""
         question = self.plan.question
         for one in combinations:  # a wrong value is told before anything is trained
             checked_source(question.target, [*question.overrides, *_assignments(one)], self.root)
@@ -216,7 +216,7 @@ class _Sweep:
         return seed_name(f"{self.folder}/{trial.key}", seed)
 
     def _end(self, code: int) -> int:
-        """Prints all trials and the best settings, or what has them once all are trained."""
+        """Prints all trials, and the best settings unless the sweep was interrupted."""
         ranked = sorted(self._ranked(self.plan.trials), key=lambda trial: trial.key in self.stopped)
         rows = [(trial, self._result(trial), trial.key in self.stopped) for trial in ranked]
         self.console.print()

@@ -112,7 +112,7 @@ def _entrants(texts: Sequence[str], root: Path, temperature: float | None) -> tu
             f"the game is that of the first run, and there is no run among {', '.join(texts)}; add one"
         )
     for text in runs:
-        locate(text, root)  # a name that nobody has is a mistake, while a damaged run is left out
+        locate(text, root)  # an unknown name is a mistake, while a damaged run is left out
     known = whole_ones(runs, lambda text: game_of(text, root))
     game = next(iter(known.values()))
     if len(texts) > 1:
@@ -178,7 +178,7 @@ def _as_json(result: Tournament, ratings: Sequence[Rating]) -> dict[str, object]
 
 
 def _check_idle(run: RunDirectory) -> None:
-    """Checks before anything is played. The lock is taken when there is something to write."""
+    """Checks that nobody trains the run, before anything is played. The lock is taken only when results are written."""
     from keisei.runs.directory import RunState
 
     status = run.status()

@@ -114,7 +114,7 @@ def verify(
 
 
 def _worker_counts(text: str) -> tuple[int, ...]:
-    """What ``--workers`` says: numbers with commas between them."""
+    """Reads ``--workers``: numbers with commas between them."""
     parts = [part.strip() for part in text.split(",")]
     counts = tuple(int(part) for part in parts if part.isdecimal() and 1 <= int(part) <= MOST_WORKERS)
     if len(counts) < len(parts):
@@ -123,7 +123,7 @@ def _worker_counts(text: str) -> tuple[int, ...]:
 
 
 def _backends(text: str) -> tuple[str, ...]:
-    """What ``--backends`` says: names with commas between them."""
+    """Reads ``--backends``: names with commas between them."""
     names = tuple(part.strip() for part in text.split(","))
     unknown = [name for name in names if name not in known_backends()]
     if unknown:
@@ -224,7 +224,7 @@ def _print(report: VerifyReport) -> None:
 
 
 def _disturbance(run: Run, toll: Toll) -> str:
-    """What happened to the workers of a run."""
+    """Describes what happened to the workers of a run."""
     return (
         f"{run.name}: {toll.kills} workers were killed and {toll.stops} stopped, "
         f"{toll.heirs} of them just after they took over a table; {run.restarts} restarts"

@@ -1,4 +1,4 @@
-"""The base of all settings, and what a setting may say of itself."""
+"""The base of all settings, and the rules that a setting may declare."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _tell_once(text: str) -> None:
 
 def chosen_by(name: str, default: str, earlier: Mapping[str, str] = MappingProxyType({})) -> Any:
     """Makes a section with several classes of settings. The setting ``name`` chooses one: each class has it, with its
-    own ``Tag`` as the only value. ``earlier`` are tags of earlier versions, and ours."""
+    own ``Tag`` as the only value. ``earlier`` maps tags of earlier versions to today's."""
 
     def tag(given: object) -> str:
         if isinstance(given, Settings):

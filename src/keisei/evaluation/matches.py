@@ -60,7 +60,7 @@ def as_player(player: PlayerLike, game: Game, root: Path = RUNS) -> Player:
 
 
 def _of_this_game(player: Player, spec: GameSpec) -> Player:
-    """Refuses a policy that says that it is made for another game."""
+    """Refuses a policy that is made for another game."""
     own = getattr(player.policy, "spec", None)
     if isinstance(own, GameSpec) and own.interface != spec.interface:
         raise PolicyError(

@@ -3,9 +3,9 @@
 The model gives each player a strength. The stronger of two wins with probability 1 / (1 + 10^(-difference/400)). A
 draw counts as half a win and half a loss, so intervals are a little too wide rather than too narrow.
 
-Without more, a player who won all games would rise for ever. So players are believed to lie around the mean of all of
-them, with a standard deviation of ``prior``. It is wide: ten games say more. Extra drawn games for each pair, as they
-are often used, add up along a ladder and press it together.
+Without a prior, the strength of a player who won all games would be infinite. So strengths have a prior around the mean
+of all players, with a standard deviation of ``prior``. It is wide: ten games outweigh it. A common alternative is extra
+drawn games for each pair, but they add up along a ladder and compress it.
 """
 
 from __future__ import annotations

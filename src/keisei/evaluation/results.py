@@ -29,7 +29,7 @@ __all__ = ["MatchResult", "PlayedGame", "judged_by_returns"]
 
 
 def judged_by_returns(spec: GameSpec) -> bool:
-    """Whether a match of this game tells returns and ranks. Games of two seats in which one wins what the other loses
+    """Whether a match of this game reports returns and ranks. Games of two seats in which one wins what the other loses
     need neither: wins, draws and losses tell all."""
     return spec.seats != 2 or (spec.scored_by_rewards and not spec.zero_sum)
 
@@ -142,6 +142,7 @@ class MatchResult:
         return sum(self.lengths) / len(self.games)
 
     def _over_rounds(self, values: list[float]) -> Interval:
-        """Rounds are independent, and their means do not depend on how good each seat is."""
+        """Computes the mean and its interval over rounds. Rounds are independent, and their means do not depend on how
+        good each seat is."""
         starts = range(0, len(values), self.seats)
         return mean_interval([fmean(values[start : start + self.seats]) for start in starts])

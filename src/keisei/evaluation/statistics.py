@@ -139,7 +139,7 @@ def share_interval(share: float, games: int, confidence: float = 0.95) -> Interv
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Computes the mean of independent values, and Student's interval of it. One value alone gives no bounds."""
+    """Computes the mean of independent values, and Student's interval of it. A single value has no bounds."""
     mean = fmean(values)
     if len(values) < 2:
         return Interval(mean, -inf, inf)

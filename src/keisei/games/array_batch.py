@@ -84,7 +84,7 @@ class ArrayBatch(ABC):
 
     @abstractmethod
     def play(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Plays one step of all games, and gives rewards [batch, seats] and which games the rules ended [batch].
+        """Plays one step of all games, and returns rewards [batch, seats] and which games the rules ended [batch].
 
         ``actions`` is [batch, seats], with -1 for seats that do not act.
         """

@@ -1,5 +1,5 @@
-"""The face of a game that offers none, drawn from what its batch tells: its text, the names of its moves, and in worlds
-what the letters mean.
+"""The face of a game that offers none, drawn from what its batch offers: its text, the names of its moves, and in
+worlds the meaning of the letters.
 
 A text that is a board becomes a grid of symbols. All other text is the caption of the picture. A batch that draws no
 text shows what a seat sees.
@@ -115,7 +115,7 @@ class AutomaticFace(PlainFace):
         return [*letters, *seats, {"letter": "", "name": f"{marked} is marked", "colour": _MARKED}]
 
     def svg(self, packed: bytes, seat: int, *, view: int = 0, last: Choice | None = None) -> str:
-        """Draws the board of the text, or what a seat sees. It is empty if the caption says all."""
+        """Draws the board of the text, or what a seat sees. Empty if the caption shows everything."""
         if not self._draws_text:
             return super().svg(packed, seat, view=view, last=last)
         board = board_in(self._text(view))
@@ -141,8 +141,8 @@ class AutomaticFace(PlainFace):
         return draw(self._game, view=view)
 
     def _are_squares(self, board: TextBoard) -> bool:
-        """Whether each action marks a square, by all that can be seen: as many actions as squares, and the legal ones
-        are just the squares with one symbol."""
+        """Checks whether each action seems to mark a square: there are as many actions as squares, and the legal
+        actions are exactly the squares with one symbol."""
         symbols = [symbol for row in board.rows for symbol in row]
         if self._game.spec.simultaneous or len(symbols) != self._game.spec.num_actions:
             return False

@@ -137,7 +137,7 @@ class SingleGameBatch:
         try:
             return self._slots[game].game.copy()
         except GameError:
-            raise  # it says what to do
+            raise  # its message says what to do
         except Exception as error:
             raise GameError(
                 f"{self._spec.name} cannot be copied, so players cannot look ahead in it: {error}; write copy() in "

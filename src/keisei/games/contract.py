@@ -107,7 +107,7 @@ class GameSpec:
 
     @property
     def interface(self) -> str:
-        """What a network sees and decides, in words. If it is the same, a network of one game can play the other."""
+        """What a network sees and decides, in words. A network can play every game with the same text as its own."""
         shape = " x ".join(map(str, self.observation.shape))
         return f"{self.name} (observations of {shape} {self.observation.dtype}, {self.num_actions} actions)"
 
@@ -197,7 +197,7 @@ class Game(Protocol):
         observations: Array | None = None,
         legal: BoolArray | None = None,
     ) -> tuple[Array, BoolArray]:
-        """Expands packed rows into exactly what ``observe`` and ``legal`` gave when they were packed. The result
+        """Expands packed rows into exactly what ``observe`` and ``legal`` returned when they were packed. The result
         depends only on the spec, not on the state of the games."""
         ...
 
@@ -215,7 +215,7 @@ class Game(Protocol):
         ...
 
     def load(self, blob: bytes) -> None:
-        """Restores a state that ``save`` gave, in a game made with the same options."""
+        """Restores a state from ``save``, in a game made with the same options."""
         ...
 
 
@@ -251,7 +251,7 @@ def out_array(out: Array | None, shape: tuple[int, ...], dtype: Any, method: str
         not isinstance(out, np.ndarray)
         or out.shape != shape
         or out.dtype != dtype
-        or not out.flags.carray  # contiguous, aligned and writeable, in one look
+        or not out.flags.carray  # contiguous, aligned and writeable
     ):
         found = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise GameError(

@@ -42,7 +42,7 @@ class EnvConfig(Settings):
         return self
 
     def game_options(self) -> dict[str, Any]:
-        """What ``make_game`` is given."""
+        """Collects the options for ``make_game``."""
         known = {"discount": self.discount} if takes_option(self.game, "discount") else {}
         return known | self.reward_structure | self.options
 
@@ -57,7 +57,7 @@ class EnvConfig(Settings):
         return self.model_copy(update={"game": name, "source_digest": source_digest(name)})
 
     def check_source(self) -> None:
-        """Refuses to play by a file that is not the one by which the run was started."""
+        """Refuses a game's file whose content differs from the one that the run was started with."""
         found = source_digest(self.game) if self.source_digest is not None else None
         if found != self.source_digest:
             raise ConfigError(
@@ -67,7 +67,7 @@ class EnvConfig(Settings):
             )
 
     def _check_board(self, spec: GameSpec) -> None:
-        """A board's size is the last axis of its planes; other observations have no board to speak of."""
+        """Checks the size of the board, which is the last axis of its planes. Other observations have no board."""
         if self.board_size is None:
             return
         shape = spec.observation.shape

@@ -1,6 +1,6 @@
 """Imports what a text names as ``module:Class`` or ``path.py:Class``: games and networks of your own.
 
-Nothing here asks whether the code may run. Who reads a text from data that may be a stranger's asks before
+This module does not check whether the code may run. A caller with a text from untrusted data checks it first
 (``keisei.policies.trust``).
 """
 
@@ -92,7 +92,7 @@ def _beside(file: Path) -> str:
 
 
 def _find(package: str) -> ModuleSpec | None:
-    """Asks the finders that an import asks, with the current directory first."""
+    """Searches as an import does, with the current directory first."""
     here = _current_directory()
     for finder in sys.meta_path:
         if finder is PathFinder:
@@ -111,7 +111,7 @@ def _place(spec: ModuleSpec) -> str:
 
 def _search_current_directory(package: str) -> None:
     """Puts the current directory first on the path if the package lies there, as ``python -m`` does. It stays there,
-    since the module may import its neighbours later. Worker processes take over the path."""
+    since the module may import its neighbours later. Worker processes inherit the path."""
     here = _current_directory()
     if here and here not in sys.path and PathFinder.find_spec(package, [here]) is not None:
         sys.path.insert(0, here)

@@ -1,4 +1,4 @@
-"""Names of moves, moves as people type them, and the meaning of numbers; in a few words where a batch offers none."""
+"""Names of moves, moves as people type them, and the meaning of numbers, with defaults for batches that offer none."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = [
 
 
 def move_name(game: Game, action: int, index: int = 0) -> str:
-    """Names an action, by its number if the batch knows no better."""
+    """Names an action, by its number if the batch has no name for it."""
     return game.move_name(action, index) if isinstance(game, NamesMoves) else str(action)
 
 
 def move_names(game: Game, actions: Sequence[int], index: int = 0) -> dict[str, int]:
-    """Names actions, each differently: where the game gives several the same name, their numbers follow it."""
+    """Names actions uniquely: if the game gives several the same name, their numbers follow it."""
     names = [move_name(game, action, index) for action in actions]
     return {
         name if names.count(name) == 1 else f"{name} ({action})": action
@@ -41,7 +41,8 @@ def move_examples(game: Game, action: int, index: int = 0) -> Sequence[str]:
 
 def read_move(game: Game, text: str, names: Mapping[str, int], index: int = 0) -> Sequence[int]:
     """Finds the legal actions that a person may mean: the one of this name, else those whose names differ from it only
-    by upper and lower case, else what the game makes of it. Raises ``NotationError`` if there is none."""
+    by upper and lower case, else the ones that the game itself reads in it. Raises ``NotationError`` if there is
+    none."""
     if text in names:
         return [names[text]]
     same = [action for name, action in names.items() if name.casefold() == text.casefold()]

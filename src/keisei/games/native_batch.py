@@ -135,7 +135,7 @@ class NativeBatch:
             self._final.game, self._final.seat, self._final.packed,
         )  # fmt: skip
         if finished < 0:
-            action_array(chosen, batch, self.spec.num_actions)  # says so where an action is out of range
+            action_array(chosen, batch, self.spec.num_actions)  # raises if an action is out of range
             self._refuse(-1 - finished, int(chosen[-1 - finished]))
         final = _first(self._final, finished) if finished else self._none_final
         if finished:

@@ -1,7 +1,7 @@
-"""What games may offer beyond the contract. Nothing here is asked of a game, and each offer stands by itself.
+"""What games may offer beyond the contract. All offers are optional and independent of each other.
 
-A batch offers something by having the methods: ``isinstance(game, LooksAhead)`` tells. A game's spec names its record
-format and its face, and a game's package may have a board.
+A batch offers something by defining its methods; ``isinstance(game, LooksAhead)`` checks that. A game's spec names its
+record format and its face, and a game's package may have a board.
 
 | Offer | By | For |
 | --- | --- | --- |
@@ -59,7 +59,7 @@ class NamesMoves(Protocol):
 
 @runtime_checkable
 class ReadsMoves(Protocol):
-    """A batch that reads moves which are typed in other ways than ``move_name`` writes them."""
+    """A batch that also reads moves in other notations than that of ``move_name``."""
 
     def read_move(self, text: str, game: int = 0) -> Sequence[int]:
         """Gets the legal actions that a text may mean. Raises ``NotationError``, which says why there is none."""
@@ -102,7 +102,7 @@ class ShowsText(Protocol):
 
 @runtime_checkable
 class ShowsSides(ShowsText, Protocol):
-    """A batch whose drawings differ by the seat that looks at them, as a person who plays sees their own side below."""
+    """A batch that draws a position differently for each seat: players see their own side at the bottom."""
 
     def text_from(self, seat: int, game: int = 0) -> str: ...
 
@@ -149,7 +149,7 @@ class LooksAhead(Protocol):
     """
 
     def greedy_actions(self, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
-        """Gets the action that wins the most at once, without looking at the answer."""
+        """Gets the action with the largest immediate gain, without looking at the reply."""
         ...
 
     def search_actions(self, depth: int, selected: IntArray | None, keys: NDArray[np.uint64]) -> IntArray:
@@ -213,7 +213,7 @@ class ReadsRecords(RecordFormat, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A legal action, as a person makes it."""
+    """A legal action, as a person chooses it."""
 
     action: int
     name: str

@@ -70,7 +70,7 @@ def import_file(file: Path) -> ModuleType:
 
 
 def is_imported(file: Path) -> bool:
-    """Whether this process has imported the file by its path, so that it plays by that content even if it is gone."""
+    """Whether this process has imported the file by its path. It then uses that content even if the file is gone."""
     return _module_name(_absolute(file)) in sys.modules
 
 
@@ -116,7 +116,8 @@ def _decoded(name: str) -> str:
 
 
 class _FileLoader(SourceFileLoader):
-    """Runs what the file holds now. Python's own cache is trusted by date and size, which a quick change may keep."""
+    """Runs the current content of the file. Python's cache compares only date and size, so it may miss a quick
+    change."""
 
     def get_code(self, fullname: str) -> CodeType:
         content = self.get_data(self.path)

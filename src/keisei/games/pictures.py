@@ -1,4 +1,4 @@
-"""Draws positions as text, as a batch does it or in a line."""
+"""Draws positions as text: by the batch if it can, else as one line."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class LastPositions:
 
 
 def picture(game: Game, index: int = 0, view: int | None = None) -> str:
-    """Draws a game, or describes it in a line if its batch cannot. ``view`` is the seat that looks at it, if anybody in
-    particular does."""
+    """Draws a game, or describes it in a line if its batch cannot. ``view`` is the seat from which it is seen, if
+    any."""
     if view is not None and isinstance(game, ShowsSides):
         return game.text_from(view, index)
     if isinstance(game, ShowsText):

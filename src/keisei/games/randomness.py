@@ -75,7 +75,7 @@ def as_uniform(words: Words) -> NDArray[np.float64]:
 
 
 def _mix_array(word: Words) -> Words:
-    """Computes ``_mix`` in the memory of its argument."""
+    """Computes ``_mix`` in place."""
     word ^= word >> np.uint64(30)
     word *= np.uint64(0xBF58476D1CE4E5B9)
     word ^= word >> np.uint64(27)
@@ -129,19 +129,19 @@ class BatchRandom:
         self._now, self._draws = self._stream(ply, stream), 0
 
     def words(self, count: int, more: int = 0) -> Words:
-        """[games, count]: random words. With ``more`` = 1, 2 … it gives further words of the call before, so their
+        """[games, count]: random words. With ``more`` = 1, 2 … it returns further words of the previous call, so their
         number may depend on the positions."""
         self._draws += more == 0
         numbers = np.arange(more * count, (more + 1) * count)
         return _finish(_extend(self._now[:, None], (self._draws << 32) + numbers))
 
     def words_of(self, games: NDArray[np.int64], numbers: ArrayLike) -> Words:
-        """A word for each of these games. ``numbers`` tells several words of one game apart."""
+        """Computes a word for each of these games. ``numbers`` distinguishes several words of one game."""
         self._draws += 1
         return _finish(_extend(self._now[games], (self._draws << 32) + np.asarray(numbers)))
 
     def words_apart(self, ply: ArrayLike, stream: Stream, games: NDArray[np.int32], part: ArrayLike) -> Words:
-        """A word for each of these games by a stream of its own, which is not a draw."""
+        """Computes a word for each of these games from a separate stream. It does not count as a draw."""
         return _finish(_extend(self._stream(ply, stream)[games], part))
 
     def _stream(self, ply: ArrayLike, stream: Stream) -> Words:

@@ -160,7 +160,7 @@ def is_adapted(name: str) -> bool:
 
 
 def games_in(module_name: str) -> list[str]:
-    """Imports a module, or a file by its path, and gives the names of the games that are defined there."""
+    """Imports a module, or a file by its path, and lists the names of the games that are defined there."""
     module = import_named(module_name, missing=UnknownGameError, broken=GameError)
     return [name for name, found in vars(module).items() if _is_defined_in(module, found)]
 
@@ -281,7 +281,7 @@ def _makes_games(found: object) -> bool:
 def _parameters(builder: Callable[..., object]) -> set[str]:
     try:
         return {*inspect.signature(builder).parameters}
-    except (TypeError, ValueError):  # it is written in C, and tells no signature
+    except (TypeError, ValueError):  # it is written in C, without a signature
         return set()
 
 

@@ -41,7 +41,7 @@ def wrap(digest: bytes, body: bytes) -> bytes:
 
 
 def unwrap(blob: bytes, digest: bytes, game: str) -> bytes:
-    """Checks that a blob is whole and belongs to this game, and gives its body."""
+    """Checks that a blob is whole and belongs to this game, and returns its body."""
     blob = _as_bytes(blob)
     if len(blob) < _HEAD.size + _CRC.size:
         raise SavedStateError(

@@ -38,7 +38,7 @@ class Outcome:
 
     scores: tuple[float, ...] = ()
     """One score for each seat: 1 win, 0 draw, -1 loss. Empty in games whose score is the sum of rewards. ``win`` and
-    ``draw`` write two; ``for_seats`` gives a game of other seats as many as it has."""
+    ``draw`` write two; ``for_seats`` adapts them to the seats of a game."""
     ending: str = "finished"
     """One of the game's ``endings``."""
     truncated: bool = False
@@ -154,7 +154,7 @@ class SingleGame(ABC):
         raise NotImplementedError
 
     def restore(self, state: bytes) -> None:
-        """Restores a state that ``snapshot`` gave. Raises ValueError if it is not valid."""
+        """Restores a state from ``snapshot``. Raises ValueError if it is not valid."""
         raise NotImplementedError
 
     def copy(self) -> Self:
@@ -197,7 +197,7 @@ def spec_of(game: SingleGame, max_plies: int | None) -> GameSpec:
 def batched(single: type[SingleGame]) -> BatchFactory:
     """Makes a factory of batches of a single game. The batches keep the whole contract of ``Game``.
 
-    ``batched(Race)(batch=64, seed=7)`` gives 64 games; further keywords are the options of ``Race``.
+    ``batched(Race)(batch=64, seed=7)`` makes 64 games; further keywords are the options of ``Race``.
     """
     from keisei.games.batched import BatchFactory
 

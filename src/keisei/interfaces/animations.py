@@ -53,7 +53,7 @@ Part: TypeAlias = Square | Disc | Words
 
 
 def animated_gif(shots: Sequence[Shot], legend: Legend, seconds: float) -> bytes:
-    """Draws pictures one after the other for so many seconds each, over and over."""
+    """Makes a GIF that shows each picture for this many seconds, and repeats."""
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError as error:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 __all__ = ["Heading", "Panel", "Picture", "Point", "Series"]
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333")
-"""The colours of curves in files; a picture has at most as many runs."""
+"""The colours of curves in files. A picture has no more runs than colours."""
 LONGEST_LABEL = 24
 NOTHING = "no numbers yet"
 HUGE = 1e300

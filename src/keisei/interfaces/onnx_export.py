@@ -127,7 +127,7 @@ def _converted(model: nn.Module, observations: Array, legal: BoolArray) -> bytes
     file = io.BytesIO()
     rows = {0: "rows"}
     with warnings.catch_warnings(), torch.inference_mode():
-        warnings.simplefilter("ignore")  # the exporter that needs no further package is called old
+        warnings.simplefilter("ignore")  # the exporter without further packages is called old
         torch.onnx.export(
             model,
             (torch.from_numpy(observations), torch.from_numpy(legal)),

@@ -1,7 +1,7 @@
 """Finds the files with the limits of this process's control groups (Linux; containers use them).
 
-The limits of all parent groups apply too. So each function gives the process's own group and its visible parents.
-Only the standard library is imported, since the Makefile uses this before anything is installed.
+The limits of all parent groups apply too. So each function lists the process's own group and its visible parents. Only
+the standard library is imported, since the Makefile uses this before anything is installed.
 """
 
 from __future__ import annotations

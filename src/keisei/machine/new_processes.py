@@ -1,5 +1,5 @@
-"""New processes: they start fast, run neither the program again nor what lies in the current directory, and end with
-their parent."""
+"""Starts new processes. They start fast, do not run the program again, import nothing from the current directory, and
+end with their parent."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def main_left_out() -> Iterator[None]:
 
 @contextmanager
 def deaf_to_terminal() -> Iterator[None]:
-    """Starts a process that SIGHUP and Ctrl-C do not reach, from its first moment on, and so its fork server. A
-    terminal sends both to all processes that were started there, and the parent alone decides how they end: a trainer
-    needs its workers to finish and save. A signal that arrives here meanwhile is handled afterwards. Nor does the
-    process import what lies in the current directory."""
+    """Starts a process that SIGHUP and Ctrl-C do not reach from its first moment on. The same holds for its fork
+    server. A terminal sends both signals to all processes that were started there, but the parent alone decides how
+    they end: a trainer needs its workers to finish and save. The parent handles a signal that arrives meanwhile
+    afterwards. The new process imports nothing from the current directory."""
     with safe_path():
         resource_tracker.ensure_running()  # its start would unblock Ctrl-C
         before = signal.pthread_sigmask(
             signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGINT}
-        )  # new processes take it over
+        )  # new processes inherit it
         try:
             yield
         finally:
@@ -74,7 +74,7 @@ def deaf_to_terminal() -> Iterator[None]:
 
 def end_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
     """Ends this process when its parent ends, even in the middle of a step or after kill -9. ``by`` is the signal that
-    it gets then, where the system has this."""
+    it then gets, on systems that support this."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, by)

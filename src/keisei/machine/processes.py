@@ -1,4 +1,4 @@
-"""What the system says of other processes of this machine, and how whole sessions of them end."""
+"""Looks up other processes of this machine, and ends whole sessions of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KILL_SECONDS = 5.0
 
 
 def is_stopped(process_id: int | None) -> bool:
-    """Tells whether a signal has stopped a process. Linux shows its state, which is then T."""
+    """Checks if a signal has stopped a process. Only Linux shows this, as the state T."""
     try:
         state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
@@ -23,7 +23,7 @@ def is_stopped(process_id: int | None) -> bool:
 
 
 def is_there(process_id: int) -> bool:
-    """Tells whether a process exists."""
+    """Checks if a process exists."""
     try:
         os.kill(process_id, 0)
     except ProcessLookupError:
@@ -34,7 +34,8 @@ def is_there(process_id: int) -> bool:
 
 
 def end_session(session: int) -> None:
-    """Ends all processes of a session, which has the number of its first process: SIGTERM, and soon SIGKILL."""
+    """Ends all processes of a session by SIGTERM, and soon after by SIGKILL. A session has the number of its first
+    process."""
     _signal_all(session, signal.SIGTERM)
     asked = time.monotonic()
     while session_members(session) and time.monotonic() < asked + _KILL_SECONDS:

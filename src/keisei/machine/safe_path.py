@@ -1,9 +1,9 @@
 """Where a process looks for modules before it has the path of its parent.
 
 Python puts the current directory first on the path of ``python -c``, which is how processes start. A folder there that
-is named like a module of Python, such as a run named ``multiprocessing``, would be imported and run instead of it. So
-processes start with ``-P``. A mark tells them that it is ours, and no wish of the user: what a user trusts may still
-be imported from the current directory.
+is named like a module of Python, such as a run named ``multiprocessing``, would be imported instead of it. So processes
+start with ``-P``. A mark tells them that Keisei has set this flag, not the user: code that the user trusts may still be
+imported from the current directory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _MARK = "keisei-safe-path"
 
 
 def looks_here() -> bool:
-    """Whether own modules may be looked for in the current directory: the user has not told Python otherwise."""
+    """Whether the user's modules may be imported from the current directory. A user can forbid this with
+    ``python -P``."""
     return not sys.flags.safe_path or _MARK in getattr(sys, "_xoptions", {})
 
 

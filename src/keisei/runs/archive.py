@@ -180,7 +180,7 @@ class CheckpointArchive:
                 self._remove(path)
 
     def _remove(self, path: Path) -> None:
-        """Renames it first, so that nobody finds a checkpoint with half of its files."""
+        """Renames it first, so that no reader finds a checkpoint with half of its files."""
         removed = path.with_name(f"{REMOVED}{path.name}")
         shutil.rmtree(removed, ignore_errors=True)
         path.rename(removed)

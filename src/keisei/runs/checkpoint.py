@@ -76,7 +76,8 @@ class Checkpoint:
     created: str = ""
     """When it was saved, in ISO 8601 and UTC; saving sets it."""
     pieces: Mapping[str, Piece] = field(default_factory=dict)
-    """Large parts that are written once, by a name that tells their content. They are verified when they are read."""
+    """Large parts that are written once, under a name that identifies their content. They are verified when they are
+    read."""
     path: Path | None = None
     """Where it was loaded from."""
 
@@ -174,15 +175,15 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 @contextmanager
 def restoring(checkpoint: Checkpoint, part: str) -> Iterator[None]:
-    """Wraps the work that makes a part of a run again from a checkpoint, and nothing else. Checksums tell only that a
-    checkpoint is as somebody wrote it. Whatever goes wrong with its content is a ``CheckpointError`` that names the
-    file and the part."""
+    """Wraps only the work that restores a part of a run from a checkpoint. Checksums prove that a checkpoint is
+    unchanged, not that its content is valid. Any error in its content becomes a ``CheckpointError`` that names the file
+    and the part."""
     where = checkpoint.path or f"the checkpoint of update {checkpoint.update}"
     try:
         yield
     except CheckpointError as error:
         if checkpoint.path is None or str(checkpoint.path.parents[1]) in str(error):
-            raise  # it names a file of the run
+            raise  # its message already names a file of the run
         raise CheckpointError(f"{where}: {error}") from error
     except KeiseiError:
         raise
@@ -298,7 +299,7 @@ def _files(path: Path, manifest: Mapping[str, Json]) -> dict[str, Mapping[str, J
 
 
 def _check_types(manifest: Mapping[str, Json]) -> None:
-    """Checks what the checksums of a manifest do not tell. Raises ``ValueError``."""
+    """Checks the types and ranges in a manifest, which checksums do not cover. Raises ``ValueError``."""
     for name in ("game", "created", "config_digest"):
         if not isinstance(manifest[name], str):
             raise ValueError(f"{name} is no text")

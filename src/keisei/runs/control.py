@@ -1,7 +1,7 @@
 """The control channel of a run: other programs ask, and the trainer acts between two updates.
 
-A request is a small file in ``control/`` of the run's directory. Who may write there may control the run; nobody else
-can. The trainer removes the file, acts, and writes its answer into ``live.json`` (see ``runs.live``).
+A request is a small file in ``control/`` of the run's directory. Only those who may write there can control the run.
+The trainer removes the file, acts, and writes its answer into ``live.json`` (see ``runs.live``).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Requests:
         self.take()
 
     def take(self) -> list[Request]:
-        """Takes all requests that wait, oldest first. What is none never holds a trainer up."""
+        """Takes all waiting requests, oldest first. Other files are moved aside, so they never hold a trainer up."""
         found = []
         waiting = [name for name in _waiting(self._directory) if name not in self._stuck]
         for name in waiting[:MOST_WAITING]:
@@ -98,7 +98,7 @@ class Requests:
         return found
 
     def _set_aside(self, name: str, error: Exception) -> None:
-        """Moves an entry out of the way, whatever it is, so that nobody meets it again."""
+        """Moves an entry of any kind out of the way, so that it is not read again."""
         self.refused += 1
         logger.warning(
             "%r in %s is no request and is set aside, as %d are now: %s",

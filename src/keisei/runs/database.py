@@ -1,8 +1,7 @@
 """``run.db``: the history of a run in SQLite.
 
-One process writes, in one transaction for each update. Any number of processes read meanwhile (write-ahead log),
-and each reader sees only whole updates. Every row has its update, so ``rewind`` can delete what a resumed run does
-again.
+One process writes, in one transaction for each update. Any number of processes read meanwhile (write-ahead log), and
+each reader sees only whole updates. Every row has its update, so ``rewind`` can delete what a resumed run repeats.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ class RunDatabase:
             self._connection.backup(copied)
 
     def rewind(self, update: int) -> int:
-        """Deletes everything after ``update``, which a resumed run does again. Returns the number of rows."""
+        """Deletes everything after ``update``, since a resumed run repeats it. Returns the number of rows."""
         with self.batch(), self._errors():
             deletions = [
                 self._connection.execute(f'DELETE FROM {table} WHERE "update" > ?', (update,))
@@ -280,8 +279,8 @@ class RunDatabase:
     def _checked(
         self, cls: type[AnyRow], found: Iterable[Sequence[object]], names: Sequence[str] = ()
     ) -> list[AnyRow]:
-        """Makes rows of what was found, by default in the order of the fields. SQLite keeps any value in any column, so
-        their types are checked."""
+        """Makes rows of what a query found, by default in the order of the fields. SQLite keeps any value in any
+        column, so their types are checked."""
         try:
             return [checked_row(cls, row, names) for row in found]
         except ValueError as error:

@@ -94,7 +94,7 @@ class RunDirectory:
 
     path: Path
     folder: Path | None = field(default=None, compare=False)
-    """The folder of all runs, below which it has its name; None for the folder that it lies in."""
+    """The folder of all runs, to which its name is relative; None for the folder that it lies in."""
 
     @classmethod
     def create(
@@ -160,8 +160,8 @@ class RunDirectory:
         return self.path / "control"
 
     def lock(self) -> RunLock:
-        """Takes the lock of the run. A process that writes into the run needs it, and so it writes into this run
-        alone: a link in the run's folder would lead it to files of another."""
+        """Takes the lock of the run, which every process needs that writes into it. It refuses a run whose files or
+        folders are links, since they would lead the writer to files of another run."""
         for name in _OWN_FOLDERS:
             check_folder(self.path / name)
         for name, most in _APPENDED.items():
@@ -294,7 +294,7 @@ class NewRun:
             shutil.rmtree(self.old, ignore_errors=True)
 
     def undo(self) -> None:
-        """Removes the new run, and gives the old one its name back."""
+        """Removes the new run, and restores the old one under its name."""
         path = self.run.path
         shutil.rmtree(_move(path, f".removed-{path.name}.{{}}"), ignore_errors=True)
         if self.old is not None and self.old.exists():
@@ -331,7 +331,7 @@ def is_config(path: Path) -> bool:
 
 
 def run_name(text: str) -> str:
-    """Makes a name for a run of a text such as ``pettingzoo:tictactoe_v3-dqn``: other characters become ``-``."""
+    """Makes a name for a run from a text such as ``pettingzoo:tictactoe_v3-dqn``: other characters become ``-``."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("._-")[:100]
 
 
@@ -343,7 +343,7 @@ def config_digest(config: Mapping[str, Any] | Settings) -> str:
 def is_run(path: Path) -> bool:
     try:
         return not path.name.startswith(".") and (path / CONFIG).is_file()
-    except OSError:  # nobody may look into it; who reads it is told
+    except OSError:  # access is denied; reading the run reports it
         return True
 
 
@@ -360,7 +360,7 @@ def _plain(config: Mapping[str, Any] | Settings) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a part twice if it is there twice, since settings with aliases are not read."""
+    """Writes a repeated part in full each time, since settings with aliases are not read."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -399,7 +399,7 @@ def folders_between(root: Path, path: Path) -> list[Path]:
 
 
 def check_no_run_above(root: Path, path: Path) -> None:
-    """Refuses a name within a run, where nobody would look for another one."""
+    """Refuses a name inside the folder of another run, where runs are not looked for."""
     for folder in folders_between(root, path):
         if is_run(folder):
             raise RunError(
@@ -408,7 +408,7 @@ def check_no_run_above(root: Path, path: Path) -> None:
 
 
 def remove_empty(folders: Iterable[Path]) -> None:
-    """Removes folders, up to the first one in which somebody has put something."""
+    """Removes folders, up to the first one that is not empty."""
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()
@@ -432,7 +432,7 @@ def _check_way(path: Path, existing: Existing) -> None:
 
 
 def _make_way(path: Path, existing: Existing) -> Path | None:
-    """Moves an old run aside, and gives its new place. A run that is being trained is not moved."""
+    """Moves an old run aside, and returns its new place. A run that is being trained is not moved."""
     if not is_run(path):
         return None
     return _move(path, path.name + ".{}" if existing == "restart" else f".removed-{path.name}.{{}}")

@@ -96,7 +96,7 @@ class AppendFile:
             raise
 
     def last_byte(self) -> bytes:
-        """Empty where the file is."""
+        """Reads the last byte of the file; empty if the file is empty."""
         size = os.fstat(self._descriptor).st_size
         return os.pread(self._descriptor, 1, size - 1) if size else b""
 

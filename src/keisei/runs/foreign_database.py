@@ -45,7 +45,7 @@ _NEVER = frozenset(
         sqlite3.SQLITE_RECURSIVE,
     }
 )
-"""What no statement of Keisei does, so a statement that would do it comes from the schema of the file."""
+"""Actions that no statement of Keisei takes. A statement that takes one comes from the schema of the file."""
 
 
 class Watch:
@@ -82,8 +82,8 @@ def connect(path: Path, read_only: bool) -> sqlite3.Connection:
 
 
 def check_schema(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuses a database with more than plain tables and indexes. The column ``type`` of a schema may lie, so it is the
-    statement that is read."""
+    """Refuses a database with more than plain tables and indexes. The column ``type`` of a schema may be forged, so the
+    statement itself is read."""
     for name, statement in connection.execute("SELECT name, sql FROM sqlite_master"):
         if statement is not None and not _OWN.match(str(statement)):
             raise RunDatabaseError(
@@ -125,7 +125,7 @@ def _opened(path: Path, mode: str) -> sqlite3.Connection:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.set_authorizer(_allowed)
-    if sys.version_info >= (3, 12):  # before, the authorizer alone keeps the schema as it is
+    if sys.version_info >= (3, 12):  # in earlier versions, only the authorizer protects the schema
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
     for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
         connection.execute(f"PRAGMA {setting}")
@@ -159,8 +159,8 @@ def _looked_at(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _is_read_only_medium(path: Path, error: sqlite3.OperationalError) -> bool:
-    """Whether SQLite can only not make its files beside the database. Nobody writes to it there, so it can be read as
-    one that never changes."""
+    """Whether SQLite fails only because it cannot make its files beside the database. Then nobody writes to it, so it
+    can be read as one that never changes."""
     if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")) or not path.is_file():
         return False
     with suppress(OSError):

@@ -1,9 +1,9 @@
 """Settings and documents that somebody else may have written, as YAML and JSON.
 
-What Keisei writes is plain: tables, lists, texts, and numbers that a computer's word can hold. All else is refused by
-a ``ValueError`` that says what is wrong, and no text can take long or end the process: libyaml overflows the stack on
-deep nesting, a few aliases stand for billions of values, and Python refuses to print huge numbers only when it is too
-late.
+Keisei itself writes only tables, lists, texts, and numbers that fit a machine word. Everything else is refused by a
+``ValueError`` that says what is wrong. No document can take long or crash the process. This needs checks of its own:
+libyaml overflows the stack on deep nesting, a few aliases can stand for billions of values, and Python refuses huge
+numbers only when it prints them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def settings_of(text: str) -> dict[str, Any] | None:
-    """Reads a table of settings; None if nothing is written. It must not name a part to use it twice."""
+    """Reads a table of settings; None if the text is empty. Anchors and aliases are refused."""
     if len(text) > LARGEST_SETTINGS:
         raise ValueError(f"it has {len(text):,} letters, and settings have at most {LARGEST_SETTINGS:,}")
     try:
@@ -79,7 +79,7 @@ def as_written_today(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def json_of(content: bytes | str) -> Any:
-    """Reads JSON. Numbers are finite and fit a word, and texts can be written."""
+    """Reads JSON. Numbers must be finite and fit a machine word, and texts must be valid UTF-8."""
     try:
         return json.loads(
             content, parse_constant=_refused_constant, parse_float=_finite, parse_int=_whole_number
@@ -89,8 +89,8 @@ def json_of(content: bytes | str) -> Any:
 
 
 def typed(cls: type[T], document: object) -> T:
-    """Makes a dataclass of a table, and checks the type of every field by its annotation. A list becomes a tuple; null
-    is a float that was no number. Fields of later versions are left out."""
+    """Makes a dataclass of a table, and checks the type of every field by its annotation. A list becomes a tuple; a
+    null for a float becomes NaN. Fields of later versions are left out."""
     if not isinstance(document, Mapping):
         raise ValueError(f"it must be a table, got {_short(document)}")
     hints, values = _hints(cls), {}  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ def shown_text(text: str) -> str:
 
 
 def _check_events(text: str) -> None:
-    """Looks at the structure before anything is built of it."""
+    """Checks the structure before any value is built from it."""
     depth = 0
     for event in yaml.parse(text, _LOADER):
         depth += isinstance(event, _OPENING) - isinstance(event, _CLOSING)
@@ -199,7 +199,7 @@ def _text(text: object) -> str:
     if not isinstance(text, str):
         raise ValueError(f"{_short(text)} must be a text")
     if not text.isascii():
-        text.encode()  # half of a letter cannot be written; the error is a ValueError
+        text.encode()  # raises a ValueError for half of a surrogate pair
     return text
 
 
@@ -208,7 +208,7 @@ def _refused_constant(text: str) -> float:
 
 
 def _short(value: object) -> str:
-    """Shows the beginning of a value, whatever its size."""
+    """Shows the beginning of a value of any size."""
     text = value if isinstance(value, str) else repr(value) if isinstance(value, float | bool | None) else ""
     return (
         repr(text[:60]) if isinstance(value, str) else text or f"a value of the type {type(value).__name__}"

@@ -34,7 +34,7 @@ def read_foreign(folder: Path, name: str, most: int) -> bytes:
 
 @contextmanager
 def open_foreign(folder: Path, name: str, most: int) -> Iterator[int]:
-    """Opens such a file and gives its descriptor. ``folder`` itself may be a link, since the reader has named it."""
+    """Opens such a file and returns its descriptor. ``folder`` itself may be a link, since the caller has named it."""
     path = folder / name
     parts = Path(name).parts
     if not parts or Path(name).is_absolute() or ".." in parts or "\0" in name:
@@ -64,7 +64,7 @@ def open_foreign(folder: Path, name: str, most: int) -> Iterator[int]:
 
 
 def check_regular(path: Path, most: int) -> bool:
-    """Checks a file that another library opens. Gives False if it is not there."""
+    """Checks a file that another library opens. Returns False if it is not there."""
     try:
         found = path.lstat()
     except FileNotFoundError:

@@ -1,10 +1,10 @@
 """The lock of a run: a file that its trainer keeps open and locked for as long as it lives.
 
 The kernel holds the lock (``flock``), so it is free at once when its process has ended, however it ended, and it counts
-in every container of the machine. What the file says is for the message. It decides alone where the kernel has no say:
-on a file system without locks, for a process on another machine, and for a trainer of an earlier version, which holds
-nothing. Process numbers are used again, and after a reboot all of them are. So an owner is identified by its number,
-its start time and the current boot of the machine.
+in every container of the machine. The content of the file is for error messages. It decides only where the kernel
+cannot: on a file system without locks, for a process on another machine, and for a trainer of an earlier version, which
+takes no kernel lock. Process numbers are used again, most of all after a reboot. So an owner is identified by its
+number, its start time and the current boot of the machine.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MOST = 1 << 16
 """Bytes of a lock file."""
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 _ATTEMPTS, _PAUSE = 100, 0.01
-"""A lock that is taken is tried so often, with so many seconds in between. Readers who look at it hold it for an
-instant, and the children of a killed trainer may."""
+"""How often a taken lock is tried again, and the seconds in between. Processes that check the lock hold it for an
+instant, and so may the children of a killed trainer."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
-"""What file systems answer that have no locks."""
+"""The errors of file systems that have no locks."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Owner:
 
 
 _UNKNOWN = Owner(pid=0, started="", host="", boot="", namespace="", since="", held=FLOCK)
-"""Holds a lock, and has not written yet who it is."""
+"""An owner that holds the lock and has not yet written who it is."""
 
 
 class RunLock:
@@ -119,7 +119,7 @@ class RunLock:
         self.let_go()
 
     def let_go(self) -> None:
-        """Closes the file. In a child process, this leaves the lock to the parent."""
+        """Closes the file. In a child process, the parent keeps the lock."""
         descriptor, self._descriptor = self._descriptor, -1
         _HELD.discard(self)
         with suppress(OSError):
@@ -138,7 +138,8 @@ _HELD: set[RunLock] = set()
 
 
 def _leave_to_parent() -> None:
-    """A child shares the open file of its parent, and would keep the lock of a trainer that was killed."""
+    """Closes inherited locks in a child process. It shares the open file of its parent, and would otherwise keep the
+    lock of a trainer that was killed."""
     for lock in list(_HELD):
         lock.let_go()
 
@@ -160,7 +161,7 @@ def lock_owner(path: Path) -> Owner | None:
 
 
 def _take(path: Path) -> int:
-    """Opens the file, locks it, and writes who does. Begins again if the file is another one by then, since somebody
+    """Opens the file, locks it, and writes the owner. Starts again if the file was replaced meanwhile, because somebody
     has deleted it or moved the run."""
     while True:
         check_regular(path, _MOST)
@@ -184,7 +185,7 @@ def _lock(descriptor: int, path: Path) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            refusals += _is_held(descriptor)  # those who only look are always waited for
+            refusals += _is_held(descriptor)  # processes that only check it are always waited for
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             time.sleep(_PAUSE)
         except OSError as error:
@@ -195,8 +196,8 @@ def _lock(descriptor: int, path: Path) -> bool:
 
 
 def _is_held(descriptor: int) -> bool:
-    """Whether the kernel holds a lock on an open file. To see that, it is locked for an instant, beside others who
-    look."""
+    """Whether the kernel holds a lock on an open file. The check takes a shared lock for an instant, so several
+    processes can check at once."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -215,7 +216,8 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _sign(descriptor: int, path: Path, in_kernel: bool) -> None:
-    """Writes who holds the lock, unless somebody does whom the kernel does not know."""
+    """Writes the owner into the file. Raises an error if the file names a living owner that the kernel does not
+    know."""
     holder = _read(descriptor)
     if holder is not None and not holder.is_gone():
         raise _locked(path, holder, visible=holder.can_be_seen())
@@ -225,7 +227,7 @@ def _sign(descriptor: int, path: Path, in_kernel: bool) -> None:
     except OSError:
         if not in_kernel:
             raise
-        # On a full disk the lock has no name, and is held all the same.
+        # On a full disk the file names no owner, but the kernel still holds the lock.
 
 
 def _locked(path: Path, holder: Owner, *, visible: bool = True) -> RunLockedError:

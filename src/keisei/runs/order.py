@@ -1,4 +1,4 @@
-"""Order among runs: they get other names, and are thrown away and taken back.
+"""Renames runs, moves them to the trash, and empties the trash.
 
 A run that is being trained is never moved. What is deleted lies in ``ROOT/.trash`` until that is emptied.
 """
@@ -29,12 +29,13 @@ from keisei.runs.run_names import check_run_name
 __all__ = ["TRASH", "delete_run", "empty_trash", "in_trash", "move_run", "untrained"]
 
 TRASH = ".trash"
-"""The folder of deleted runs. Its name is that of no run, so nobody lists what lies there."""
+"""The folder of deleted runs. Runs cannot have this name, so its content is not listed."""
 
 
 @contextmanager
 def untrained(run: RunDirectory) -> Iterator[None]:
-    """Holds a run, so that nobody begins to train it meanwhile. Raises ``RunLockedError`` if somebody does already."""
+    """Locks a run, so that no trainer starts on it meanwhile. Raises ``RunLockedError`` if it is being trained
+    already."""
     with RunLock(run.path / LOCK):
         yield
 
@@ -54,7 +55,7 @@ def move_run(run: RunDirectory, name: str) -> RunDirectory:
 
 
 def delete_run(run: RunDirectory) -> Path:
-    """Moves a run into the trash, and gives its place there."""
+    """Moves a run into the trash, and returns its place there."""
     trash = run.root / TRASH
     with file_errors(trash):
         trash.mkdir(exist_ok=True)
@@ -74,7 +75,8 @@ def in_trash(root: Path) -> list[Path]:
 
 
 def empty_trash(root: Path) -> int:
-    """Deletes all that lies in the trash for good, and gives how many runs these were. A link is only unlinked."""
+    """Deletes everything in the trash for good, and returns the number of runs. A link is removed, but not its
+    target."""
     found = in_trash(root)
     with file_errors(root / TRASH):
         for path in found:

@@ -28,7 +28,7 @@ LARGEST_FILE = 8 << 30
 
 
 class Piece(Protocol):
-    """Bytes that never change, under a name that tells their content."""
+    """Bytes that never change, under a name that identifies their content."""
 
     @property
     def digest(self) -> str:
@@ -60,9 +60,9 @@ def piece_path(checkpoint: Path, name: str) -> Path:
 
 
 def write_pieces(checkpoint: Path, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
-    """Writes the pieces of a checkpoint, or links those that are files already, here or in checkpoints beside it. Gives
-    those that are there now. A piece whose bytes are gone is left out with a warning, since the rest can still be
-    saved."""
+    """Writes the pieces of a checkpoint, or links those that are files already, here or in checkpoints beside it.
+    Returns the pieces that exist now. A piece whose bytes are gone is left out with a warning, since the rest can still
+    be saved."""
     known = {path.name: path for path in checkpoint.parent.glob(f"update-*/*{_SUFFIX}")} if pieces else {}
     written: dict[str, Piece] = {}
     for name, piece in pieces.items():
@@ -104,7 +104,7 @@ def read_file(path: Path, most: int) -> bytes:
 
 
 def _linked(source: Path, path: Path, nbytes: int) -> bool:
-    """Makes a hard link. False where the file system has none, or the file is damaged or no longer there."""
+    """Makes a hard link. Returns False if the file system has none, or if the file is damaged or missing."""
     try:
         if not check_regular(source, nbytes) or source.lstat().st_size != nbytes:
             return False

@@ -82,7 +82,7 @@ class SnapshotStore:
             self._remove(idle - named)
 
     def _remove(self, numbers: Iterable[int]) -> None:
-        """Renames each one first, so that nobody finds a member with half of its files."""
+        """Renames each one first, so that no reader finds a member with half of its files."""
         for number in numbers:
             path = self.path_of(number)
             removed = path.with_name(f"{_REMOVED}{path.name}")

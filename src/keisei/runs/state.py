@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Saved", "State"]
 
 Saved: TypeAlias = "Tensor | NDArray[Any]"
-"""What a group of tensors may hold. A checkpoint on disk gives torch's tensors, whatever was saved."""
+"""What a group of tensors may hold. A checkpoint on disk always loads as torch tensors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,4 +29,4 @@ class State:
     document: Json = None
     """Other data as JSON."""
     pieces: Mapping[str, Piece] = field(default_factory=dict)
-    """Large parts that are written once, by a name that tells their content."""
+    """Large parts that are written once, under a name that identifies their content."""

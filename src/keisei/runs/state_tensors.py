@@ -114,8 +114,8 @@ def load_optimizer(optimizer: Optimizer, flat: FlatState) -> None:
 
 
 def _check_groups(optimizer: Optimizer, groups: object) -> None:
-    """Checks the settings of an optimiser: numbers may be others, as rates are, and switches may not. Torch takes all
-    of them over as they are. What a later version of torch has added may be missing."""
+    """Checks the settings of an optimiser. Numbers such as rates may differ from the current ones, but switches must be
+    equal: torch itself accepts any. Settings that a later version of torch has added may be missing."""
     own = optimizer.state_dict()["param_groups"]
     if not isinstance(groups, list) or len(groups) != len(own):
         raise CheckpointError("the optimiser of the checkpoint has other groups of parameters")
@@ -211,7 +211,7 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def _fits(name: str, value: object, parameter: Tensor) -> bool:
-    """Whether a state has the parameter's shape, or is a count of steps, as it always was with this name."""
+    """Whether a state has the shape of its parameter. The state ``step`` is a count of steps instead."""
     if name == "step":
         is_count = value.numel() == 1 if isinstance(value, Tensor) else isinstance(value, int | float)
         return is_count and math.isfinite(float(value))  # type: ignore[arg-type]

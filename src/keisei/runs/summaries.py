@@ -52,10 +52,10 @@ class RunSummary:
 
 
 def summarise(run: RunDirectory, game: str | None = None) -> RunSummary:
-    """Reads each part of a run. If one cannot be read, the others are still shown. Who knows the run's game already
-    tells it, since reading settings takes longest.
+    """Reads each part of a run. If one cannot be read, the others are still shown. A caller that knows the run's game
+    passes it, since reading settings takes longest.
 
-    Nothing in a run's folder makes this fail: one damaged run must not cost the list of all others.
+    This never fails, whatever the run's folder holds: one damaged run must not break the list of all runs.
     """
     try:
         return _printable(_read(run, game))
@@ -115,7 +115,7 @@ def _may_be_run(path: Path) -> bool:
 def _has_checkpoints(path: Path) -> bool:
     try:
         return (path / "checkpoints").is_dir()
-    except OSError:  # nobody may look into it
+    except OSError:  # access is denied
         return False
 
 

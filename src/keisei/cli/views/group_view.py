@@ -101,7 +101,7 @@ def _row(standing: Standing) -> list[Text | str]:
 
 def _figures(summary: RunSummary, live: LiveStatus | None, state: str) -> list[str]:
     done = "" if live is None else f"{live.progress:.0%}"
-    if state == "finished":  # the last update may have been too short to be told
+    if state == "finished":  # the last update may have been too short to be shown
         done = "100%"
     speed = "" if live is None or state != "running" else f"{live.speed:,.0f}"
     transitions = "–" if summary.transitions is None else f"{summary.transitions:,}"

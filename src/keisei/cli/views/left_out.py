@@ -1,4 +1,4 @@
-"""Damaged runs beside others: they are left out, and the reason is told."""
+"""Leaves out damaged runs, and reports why."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 def whole_ones(
     names: Sequence[str], read: Callable[[str], T], mistakes: tuple[type[Exception], ...] = ()
 ) -> dict[str, T]:
-    """Reads what is named. One that cannot be read does not cost the others: it is told and left out. If none is left,
-    the first reason is the error. ``mistakes`` are errors of who has named them, and are raised."""
+    """Reads each of these names. One that cannot be read is reported and left out. If none can be read, the first error
+    is raised. ``mistakes`` are errors of the person who wrote the names, and are always raised."""
     found: dict[str, T] = {}
     errors: dict[str, Exception] = {}
     for name in dict.fromkeys(names):

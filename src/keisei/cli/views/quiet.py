@@ -11,7 +11,7 @@ __all__ = ["quiet_workers"]
 
 @contextmanager
 def quiet_workers() -> Iterator[None]:
-    """Logs only workers that are put out. It is for commands that kill workers on purpose."""
+    """Logs only errors, such as a worker that is given up. It is for commands that kill workers on purpose."""
     logger = logging.getLogger("keisei.parallel")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -62,7 +62,7 @@ class Note:
 
 
 class RunHistory:
-    """What a display needs to know of a run.
+    """What a display needs to know about a run.
 
     Fields are replaced, never changed in place, since a display's timer reads them from another thread.
     """

@@ -1,4 +1,4 @@
-"""All runs as a table. Nothing in it is cut: what has no room is left out, by rank, or stands below the table.
+"""All runs as a table. No cell is cut. Columns that do not fit are left out by rank, or printed below the table.
 
 In a pipe there is room for everything.
 """
@@ -41,11 +41,11 @@ _ENDLESS = 1 << 20
 class _Column:
     heading: str
     rank: int
-    """Where there is no room for all, those with the smallest ranks are shown. The run's name always is."""
+    """If there is no room for all columns, those with the smallest ranks are shown. The run's name is always shown."""
     text: Callable[[RunSummary], str]
     right: bool = False
     kept: bool = False
-    """Whether its texts stand below the table where it has no room. Without any text, it is left out."""
+    """Whether its texts are printed below the table if it has no room. A column without any text is left out."""
 
 
 def _seen(summary: RunSummary) -> str:
@@ -80,7 +80,7 @@ _COLUMNS = (
 
 
 def print_runs(summaries: Sequence[RunSummary]) -> None:
-    """Prints a table of runs, and below it what has no room there."""
+    """Prints a table of runs, and below it what does not fit."""
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     console = Terminal(highlight=False, width=_ENDLESS if is_piped else None)
     rows = list(_rows(summaries))

@@ -14,8 +14,8 @@ _LAYOUT = frozenset("\n\t")
 
 
 class Terminal(Console):
-    """A console on which no text can do more than be read. Runs come from others, and a control sequence in a name
-    could clear the screen or write what was never said."""
+    """A console on which text can only be read. Runs come from others, and a control sequence in a name could clear the
+    screen or fake a message."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -12,7 +12,7 @@ import typer
 
 
 class _TorchNotice(MetaPathFinder):
-    """Is asked for every module that is imported, and finds none. It prints a line when torch is next."""
+    """A finder of modules that finds none. It prints a line when torch is about to be imported."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name == "torch":

@@ -62,7 +62,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def returns_and_rank(row: EvaluationRow) -> str:
-    """Writes what a match tells that is judged by returns; empty for others."""
+    """Writes returns and rank of a match that is judged by returns; empty for other matches."""
     if row.mean_return is None:
         return ""
     known = row.return_low is not None and row.return_high is not None

@@ -39,7 +39,7 @@ def _layers(env: Any) -> list[Any]:
 
 
 def throw(dice: Dice, word: int) -> None:
-    """Lets dice continue from 64 random bits."""
+    """Reseeds dice from 64 random bits."""
     if isinstance(dice, np.random.Generator):
         fresh = type(dice.bit_generator)(word)
         dice.bit_generator.state = fresh.state

@@ -101,7 +101,7 @@ class OpenSpielGame(SingleGame):
         return str(self._state.action_to_string(self.to_move, action)).strip()
 
     def __str__(self) -> str:
-        """Draws the state. Where seats know different things, it is what the seat to move knows, until the game is
+        """Draws the state. In games of hidden information, it draws what the seat to move knows, until the game is
         over."""
         if self._is_open or self._state.is_terminal() or self._state.is_simultaneous_node():
             return str(self._state).rstrip("\n")

@@ -62,7 +62,7 @@ class PettingZooGame(SingleGame):
         self.num_actions = self._one_for_all("action", self._actions_of)
         self.observation = self._one_for_all("observation", self._observation_of)
         self._copies: bool | None = None
-        """Whether the environment can be copied; None until somebody looks ahead."""
+        """Whether the environment can be copied; None until a player looks ahead."""
         self._dice: list[Dice] = []
         """The dice of a copy. They are thrown anew at every ply, so that a look-ahead does not see future chance
         events."""
@@ -185,7 +185,8 @@ class PettingZooGame(SingleGame):
 
 
 def _copies_well(game: PettingZooGame) -> bool:
-    """Tries for some plies whether copies are equal to a game and leave it alone. The game is used up."""
+    """Checks for some plies that copies equal the game and that playing on them does not change it. The game cannot be
+    used afterwards."""
     try:
         for _ in range(_TRIAL_PLIES):
             before, copied = game.sight(), game._copied()
@@ -240,7 +241,7 @@ def _failed_to_import() -> type[Exception]:
 
 
 def _how_to_install(identity: str, error: Exception) -> str:
-    """Names the package that an environment misses, and the extra of PettingZoo that has all of its kind."""
+    """Names the missing package of an environment, and the extra of PettingZoo that installs the whole family."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__

@@ -1,8 +1,8 @@
 """What a person sees of PettingZoo's games in a terminal: positions as text, and names of actions.
 
-PettingZoo has one way to draw text, the render mode ``ansi``, which few of its games have. Of the others, a game of Go
-draws itself, boards are drawn from what an agent observes, and all else is a list of numbers. Actions are named for
-the games below; PettingZoo has no names for them.
+PettingZoo draws text only in the render mode ``ansi``, which few of its games have. For other games, Go draws itself,
+boards are drawn from an agent's observation, and everything else is a list of numbers. Actions are named for the games
+below; PettingZoo has no names for them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keisei.games.contract import Array
 __all__ = ["action_text", "drawing"]
 
 _MOST_NUMBERS = 24
-"""Entries of an observation that are written out; of more, those that are not 0 are named."""
+"""How many entries of an observation are written out. Of longer ones, only entries other than 0 are named."""
 _SIGNS = "XOabcdefghijklmnopqrstuvwxyz"
 """The signs of planes."""
 
@@ -35,8 +35,8 @@ def drawing(env: Any, seat: int, seen: Array) -> str:
 
 
 def _board(seat: int, seen: Array) -> str:
-    """Draws squares with the sign of the first plane that is not 0 there. Planes are the last axis; those with one
-    value on all squares tell nothing of a square."""
+    """Draws squares with the sign of the first plane that is not 0 there. Planes are on the last axis. A plane with the
+    same value on all squares is ignored."""
     told = [plane for plane in range(seen.shape[2]) if np.ptp(np.asarray(seen[..., plane], float))]
     signs = np.full(seen.shape[:2], ".")
     for plane in reversed(told):

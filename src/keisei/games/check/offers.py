@@ -66,7 +66,7 @@ def check_offers(subject: Subject) -> None:
 
 
 def _check_typed_moves(game: Game) -> None:
-    """A batch that reads moves knows each of the ways in which it writes one, and takes it for this move alone."""
+    """Checks that a batch reads every notation in which it writes moves, and that each text means exactly one move."""
     if not isinstance(game, ReadsMoves):
         return
     for _ in range(PATIENCE):
@@ -86,7 +86,7 @@ def _read(game: ReadsMoves, text: str, index: int) -> list[int]:
 
 
 def _check_whole(game: Game, offer: type) -> None:
-    """An offer of which one method is missing counts as none, and nobody would notice."""
+    """Checks that no offer lacks a method: an incomplete offer would silently count as none."""
     methods = [name for name, value in vars(offer).items() if callable(value) and not name.startswith("_")]
     missing = [name for name in methods if not hasattr(game, name)]
     need(
@@ -109,7 +109,8 @@ def _own_players(game: Game) -> dict[str, _Choose]:
 
 
 def _check_players(game: Game) -> None:
-    """A batch's own players give legal actions, the same for some rows as for all, and do not change the games."""
+    """Checks that a batch's own players choose legal actions, choose the same ones for some rows as for all, and do not
+    change the games."""
     players = _own_players(game)
     for _ in range(PATIENCE if players else 0):
         before, state = View.of(game), game.save()

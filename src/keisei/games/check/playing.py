@@ -108,7 +108,7 @@ def _check_unpacking(game: Game, view: View) -> None:
 
 
 def check_bad_actions(game: Game) -> None:
-    """Wrong arrays and illegal actions are refused, and the games do not change."""
+    """Checks that wrong arrays and illegal actions are refused, and that the games do not change."""
     for _ in range(PATIENCE):
         good = game.random_actions()
         outside = (np.full_like(good, -1), np.full_like(good, game.spec.num_actions))
@@ -124,7 +124,8 @@ def check_bad_actions(game: Game) -> None:
             need_refusal(game, "step", actions, ActionError, what)
         illegal = ~game.legal()
         if illegal.any():
-            # The last row that has one. This finds a batch that starts to play before it has checked all rows.
+            # Use the last row with an illegal action. This finds a batch that starts to play before it has checked all
+            # rows.
             row = int(np.flatnonzero(illegal.any(axis=1))[-1])
             bad = good.copy()
             bad[row] = np.flatnonzero(illegal[row])[0]

@@ -22,7 +22,7 @@ def check_determinism(subject: Subject, steps: int) -> None:
 
 
 def check_numbering(subject: Subject, steps: int) -> None:
-    """Game k of a batch plays like the only game of a batch that starts at k."""
+    """Checks that game k of a batch plays like the only game of a batch that starts at k."""
     first = 5
     together = subject.make(first_game=first)
     alone = [subject.make(batch=1, first_game=first + index) for index in range(BATCH)]
@@ -51,7 +51,7 @@ def _step_of(step: Step, index: int) -> Step:
 
 
 def check_save_and_load(subject: Subject, steps: int) -> None:
-    """A state saved in the middle of games continues bit for bit, here and in another batch."""
+    """Checks that a state saved in the middle of games continues bit for bit, here and in another batch."""
     for played in sorted({0, 1, 3, steps // 3, steps}):
         game = subject.make()
         for _ in random_play(game, played):
@@ -68,7 +68,7 @@ def check_save_and_load(subject: Subject, steps: int) -> None:
 
 
 def check_damaged_states(subject: Subject) -> None:
-    """Truncated, changed and foreign states are refused, and the games do not change."""
+    """Checks that truncated, changed and foreign states are refused, and that the games do not change."""
     game = subject.make()
     for _ in random_play(game, 3):
         pass

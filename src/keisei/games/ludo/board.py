@@ -171,12 +171,12 @@ class LudoBoard:
         return START if position == YARD else position + value
 
     def _is_blocked(self, position: int) -> bool:
-        """Whether two tokens of one other player stand where the seat to move counts this position."""
+        """Whether two tokens of one other player block this position, as the seat to move counts it."""
         square = square_of(self.to_move, position, self.players)
         return square is not None and any(len(self._on(seat, square)) >= 2 for seat in self._others())
 
     def _others(self) -> list[int]:
-        """The other seats, in the order in which they follow."""
+        """The other seats, in the order of play."""
         return [(self.to_move + step) % self.players for step in range(1, self.players)]
 
     def _on(self, seat: int, square: int) -> list[int]:
@@ -225,7 +225,7 @@ class LudoBoard:
     # Checks and pictures ------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        """Refuses a position that no game can come to. ``Position::unpack`` of the core refuses the same."""
+        """Refuses a position that no game can reach, as ``Position::unpack`` of the core does."""
         if [len(positions) for positions in self.tokens] != [TOKENS] * self.players:
             raise ConfigError(f"each of the {self.players} players has {TOKENS} tokens, got {self.tokens}")
         if len(self.dice) > MOST_DICE:

@@ -130,7 +130,7 @@ _BOARD = _SIZE * _CELL
 _WIDTH, _HEIGHT = _BOARD + 2 * _MARGIN, _BOARD + 2 * _MARGIN + _STRIP
 _DIE = 40
 _MOST_DICE = 7
-"""Dice that fit into the strip; of more, the rest is counted."""
+"""How many dice fit into the strip. Further dice are shown as a number."""
 _PIPS = {
     1: ((0, 0),),
     2: ((-1, -1), (1, 1)),

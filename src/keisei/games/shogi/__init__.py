@@ -67,7 +67,7 @@ _RECORDS = {"GameRecord": "record", "read_records": "match_records", "record_of"
 
 
 def __getattr__(name: str) -> Any:
-    """What is about records is imported when it is first used, since training needs none of it."""
+    """Imports the modules for records when they are first used, since training does not need them."""
     if name in ("csa", "kif"):
         return import_module(f"{__name__}.{name}")
     if name in _RECORDS:

@@ -31,7 +31,7 @@ from keisei.native import core
 
 
 class Termination(Enum):
-    """How a game ended. ``Board.outcome`` gives the first three; records use all of them."""
+    """How a game ended. ``Board.outcome`` returns the first three; records use all of them."""
 
     NO_LEGAL_MOVES = "no_legal_moves"
     """Checkmate, or no legal move: the side to move loses."""

@@ -109,7 +109,7 @@ def _reaches(setup: Setup, piece: Piece, origin: int, target: int) -> bool:
 
 
 def _why_no_such_position(setup: Setup, move: Move) -> str:
-    """The piece can move there, so the rules forbid the position after the move."""
+    """Explains why the rules forbid the position after a move that the piece can make."""
     board = bytearray(setup.board)
     if move.drop is not None:
         board[move.to_square] = Piece(setup.turn, move.drop).native

@@ -1,4 +1,4 @@
-"""Looks for a mate by checks alone, as in a tsume problem: deeper and deeper, until one is found or none can be."""
+"""Searches for a mate by checks alone, as in a tsume problem: ever deeper, until a mate is found or ruled out."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def find_mate(board: Board, stopped: Callable[[], bool] = lambda: False) -> list
 
 
 class _MateSearch:
-    """Both methods give the line of a mate within some plies (None if there is none), and whether more plies might
-    find another."""
+    """Both methods return the line of a mate within some plies (None if there is none), and whether more plies might
+    find one."""
 
     def __init__(self, board: Board, stopped: Callable[[], bool]) -> None:
         self._board, self._stopped = board, stopped

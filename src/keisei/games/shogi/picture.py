@@ -48,8 +48,8 @@ def hand_text(setup: Setup, color: Color) -> str:
 
 
 def diagram(setup: Setup, view: Color = BLACK) -> list[str]:
-    """Draws the board with a frame and coordinates; ``v`` marks the pieces of the side at the top, which is white's
-    unless white looks at it."""
+    """Draws the board with a frame and coordinates; ``v`` marks the pieces of the side at the top: white, or black in
+    white's view."""
     frame = "+" + "---" * 9 + "+"
     files, ranks = (range(9, 0, -1), range(1, 10)) if view is BLACK else (range(1, 10), range(9, 0, -1))
     rows = (
@@ -74,8 +74,8 @@ def board_text(setup: Setup) -> str:
 
 
 def board_text_from(setup: Setup, view: Color) -> str:
-    """Draws the whole position for one who plays it: their own side is below, ``v`` marks the pieces that point down
-    at them, and ranks have their letters too, since moves are written with these."""
+    """Draws the whole position for a player. Their own side is at the bottom, ``v`` marks the opponent's pieces, and
+    ranks also have the letters with which moves are written."""
     hands = {color: f"{_SIDE[color]}の持駒：{hand_text(setup, color)}" for color in Color}
     files, frame, *rows, _ = diagram(setup, view)
     ranks = range(1, 10) if view is BLACK else range(9, 0, -1)

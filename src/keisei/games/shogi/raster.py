@@ -51,7 +51,7 @@ def board_image(setup: Setup, last_move: Move | None = None) -> Image.Image:
 
 
 def game_gif(record: GameRecord, path: Path, seconds: float = 0.7) -> int:
-    """Writes a game as a GIF that repeats, and gives the number of its frames. The last position stays longer."""
+    """Writes a game as a GIF that repeats, and returns the number of its frames. The last position stays longer."""
     frames = [board_image(board.setup, board.peek()) for board in record.boards()]
     times = [round(1000 * seconds)] * (len(frames) - 1) + [max(3000, round(1000 * seconds))]
     palette = frames[-1].quantize(64)

@@ -47,7 +47,7 @@ _PROMOTES = {"+": True, "成": True, "=": False, "不成": False}
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What a text says of a move; None where it leaves something open."""
+    """The parts of a move that a text states; None for a part that it leaves open."""
 
     target: int
     origin: int | None = None

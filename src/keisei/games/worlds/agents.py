@@ -71,7 +71,7 @@ class Agent(Entity):
         return out
 
     def act(self, world: World, actions: IntArray, awake: BoolArray) -> FloatArray:
-        """Acts in all worlds in which it is awake, and gives its rewards [batch]."""
+        """Acts in all worlds in which it is awake, and returns its rewards [batch]."""
         wanted = self.aim(world, actions)
         here = world.agents[:, self.seat]
         walks = awake & (wanted != here)

@@ -91,7 +91,7 @@ class Orchard(Entity):
         self.options = options
 
     def transition(self, world: World) -> None:
-        """An apple is first drawn as if the river were clean, and then kept with the share that still grows."""
+        """Draws apples as if the river were clean, then keeps each with the share that still grows."""
         places = world.sample(self, self.options.growth)
         share = 1 - dirty_share(world) / self.options.limit
         grows = world.uniform_at(places) < share[places // world.size]
@@ -126,7 +126,7 @@ class Resting(Beam):
 
 
 class Figure(Entity):
-    """How an agent looks that faces one way."""
+    """The look of an agent that faces one way."""
 
     layer, colour, is_agent = FIGURES, (70, 60, 160), True
 

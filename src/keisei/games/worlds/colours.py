@@ -13,7 +13,7 @@ __all__ = ["agent_colour", "hexadecimal", "kind_title", "legend_of", "plain_look
 _AGENTS: Sequence[Colour] = (
     (0, 90, 181), (213, 94, 0), (117, 40, 150), (0, 120, 90), (190, 60, 130), (90, 70, 40), (60, 120, 20), (20, 20, 20),
 )  # fmt: skip
-"""Colours that can be told apart, also by those who see few. Agents beyond the last one begin again."""
+"""Colours that colour-blind people can distinguish too. Agents beyond the last colour start again with the first."""
 
 
 def agent_colour(seat: int) -> Colour:

@@ -33,7 +33,7 @@ class Entity:
     """How it looks as text."""
     colour: Colour = (128, 128, 128)
     is_agent: ClassVar[bool] = False
-    """True if it is how an agent looks."""
+    """True if it is the look of an agent."""
 
     def __init_subclass__(cls) -> None:
         if "kind" not in cls.__dict__:

@@ -271,7 +271,7 @@ class Environment(ArrayBatch):
 
 
 def _check(name: str, layout: Sequence[str], agents: Sequence[Agent], turns: str) -> None:
-    """Refuses what cannot be a world."""
+    """Refuses turns, agents and layouts that make no possible world."""
     if turns not in TURN_RULES:
         raise ConfigError(f"turns of {name} must be one of {', '.join(TURN_RULES)}; got {turns!r}")
     if not agents:

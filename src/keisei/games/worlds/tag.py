@@ -37,7 +37,7 @@ class TagOptions(WorldOptions):
 
 
 class It(Entity):
-    """How the agent looks that is it. Its turns cost."""
+    """The look of the agent that is it. Each of its turns costs."""
 
     letter, colour, is_agent = "I", (200, 60, 40), True
 
@@ -61,7 +61,7 @@ class Runner(Agent):
 
     def use(self, world: World, actions: IntArray, wanted: Places, awake: BoolArray) -> FloatArray:
         here = world.agents[:, self.seat]
-        # Who was tagged in this very turn rests, and does not tag back.
+        # An agent that was tagged in this turn rests, and does not tag back.
         awake = awake & (world.resting[:, self.seat] == 0)
         chases = awake & (world.observe(here) == world.number(It)) & (wanted != here)
         hits = chases[:, None] & (world.agents == wanted[:, None])

@@ -1,7 +1,8 @@
 """``World``: the cells of a batch of grid worlds, as one array.
 
-A **place** is a number for a cell of one world of the batch. Places are what all methods take and give, as arrays of
-any shape. Each world is stored with a margin of walls around it, so the place beside a place is always a number away.
+A **place** is a number for a cell of one world of the batch. All methods take and return places, as arrays of any
+shape. Each world is stored with a margin of walls around it, so a step in one direction always adds the same number to
+a place.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MOST_CELLS = 1 << 16
 
 
 class World:
-    """A batch of worlds of height x width x layers. ``kinds`` begins with what an empty cell is and with the wall."""
+    """A batch of worlds of height x width x layers. ``kinds`` begins with the empty cell and the wall."""
 
     def __init__(
         self,
@@ -185,7 +186,7 @@ class World:
     # Chance ------------------------------------------------------------------------------------------
 
     def sample(self, kind: Kind, probability: float) -> Places:
-        """Takes each entity of a kind with this probability, and gives the places of those taken."""
+        """Takes each entity of a kind with this probability, and returns the places of those taken."""
         number = self.number(kind)
         if not 0 <= probability <= 1:
             raise ConfigError(
@@ -205,7 +206,8 @@ class World:
         return as_uniform(self.random.words_of(game, self._cell_numbers[places - self._first[game]]))
 
     def draw(self, kind: Kind) -> tuple[Places, Places]:
-        """Draws one entity of a kind in each world that has any. Gives these worlds and the places in them."""
+        """Draws one entity of a kind in each world that has any. Returns these worlds and the places of the
+        entities."""
         found = self._is_there(self.number(kind))
         count = found.sum(axis=1)
         chosen = np.cumsum(count) - count + (self.uniform() * count).astype(np.int64)
@@ -214,7 +216,7 @@ class World:
         return games, self._first[games] + self.interior[cell]
 
     def _struck(self, probability: float) -> Places:
-        """Takes each cell with a probability, and gives the places of those taken.
+        """Takes each cell with a probability, and returns the places of those taken.
 
         It draws the gaps between them: a gap is at least k with the chance (1 - probability)^k. So a rare event costs
         a few numbers for each world, where a number for each cell would cost hundreds.
@@ -247,7 +249,7 @@ class World:
     # Worlds as a whole -------------------------------------------------------------------------------
 
     def build(self, layout: Sequence[str]) -> None:
-        """Draws how each new world looks: a line of text for each row, with the letters of kinds."""
+        """Sets how each new world looks, from a line of text for each row with the letters of kinds."""
         numbers = {kind.letter: number for number, kind in reversed(list(enumerate(self.kinds)))}
         for row, line in enumerate(layout):
             for column, letter in enumerate(line):
@@ -291,8 +293,8 @@ def topmost(cells: ByteArray) -> ByteArray:
 def _gaps(uniform: NDArray[np.float64], probability: float, cells: int) -> Places:
     """Computes how many cells are skipped: the number of k = 1, 2 … with uniform < (1 - probability)^k.
 
-    The logarithm gives the number but for rounding, which differs between machines. A look at the chances themselves
-    corrects it. To search for them would take five times as long.
+    The logarithm computes the number up to rounding, which differs between machines. A comparison with the exact
+    chances corrects it. A search among the chances takes five times as long.
     """
     chances = _chances(probability, cells)
     rate = log1p(-probability) if 0 < probability < 1 else -1e-300 if probability == 0 else -1e300

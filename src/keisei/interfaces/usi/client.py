@@ -64,7 +64,7 @@ class UsiClient:
             raise
 
     def game_over(self, result: str) -> None:
-        """Tells how a game ended for the engine: ``win``, ``lose`` or ``draw``. One that has ended hears nothing."""
+        """Tells the engine its result: ``win``, ``lose`` or ``draw``. Nothing is sent to an engine that has ended."""
         with suppress(EngineError):
             self._send(f"gameover {result}")
 
@@ -75,7 +75,7 @@ class UsiClient:
             engine.end()
 
     def _stop(self) -> None:
-        """Takes the late answer, so that it is not mistaken for a later one. An engine that still says nothing is
+        """Reads the late answer, so that it is not mistaken for a later one. An engine that still does not answer is
         ended."""
         try:
             self._send("stop")
@@ -93,7 +93,7 @@ class UsiClient:
             raise
 
     def _wait_for(self, word: str, deadline: float) -> str:
-        """Waits for a line that begins with a word, and gives the next word of it."""
+        """Waits for a line that begins with a word, and returns its next word."""
         try:
             for line in self._running().lines(deadline):
                 found = line.split(maxsplit=2)

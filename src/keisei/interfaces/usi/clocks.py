@@ -41,7 +41,7 @@ class Clock:
         return f"btime {black} wtime {white} {bonus}"
 
     def take(self, turn: int, seconds: float) -> bool:
-        """Takes the time of a move. Gives False if it was too long."""
+        """Subtracts the time of a move. Returns False if it was too long."""
         if seconds > self.most_seconds(turn) + GRACE:
             return False
         self.left[turn] = max(0.0, self.left[turn] - seconds) + self.control.increment

@@ -1,7 +1,7 @@
-"""The engine: hears commands, thinks in a thread of its own, and answers in time.
+"""The engine: receives commands, thinks in a thread of its own, and answers in time.
 
-One loop hears everything, in order: lines of the GUI, and what the thread that thinks has found. So nothing is locked,
-and an answer belongs to the last ``go``. Whatever the thread still finds for an older one is ignored.
+One loop receives everything in order: lines of the GUI, and results of the thread that thinks. So no locks are needed,
+and an answer always belongs to the last ``go``. Late results for an older ``go`` are ignored.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Study(Protocol):
         ...
 
     def think(self, task: Task) -> None:
-        """Tells what it finds, better and better, until it knows enough, its time is used up, or it is stopped."""
+        """Reports ever better results until they are good enough, the time is used up, or it is stopped."""
         ...
 
     def mate(self, stopped: Callable[[], bool]) -> str:
@@ -127,7 +127,7 @@ class _Search:
 
 
 class Engine:
-    """Speaks USI. ``send`` writes a line, ``load`` gives the player that the options name."""
+    """Speaks USI. ``send`` writes a line, ``load`` loads the player that the options name."""
 
     def __init__(self, send: Callable[[str], None], load: Load, options: EngineOptions) -> None:
         self._send, self._load, self._options = send, load, options
@@ -167,7 +167,7 @@ class Engine:
         self._events.put(_Heard(line, time.monotonic()))
 
     def run(self) -> int:
-        """Answers until ``quit``, or until the pipe is closed. Gives the exit code."""
+        """Answers until ``quit``, or until the pipe is closed. Returns the exit code."""
         while self._exit_code is None:
             try:
                 event = self._events.get(timeout=self._patience())
@@ -275,7 +275,7 @@ class Engine:
         assert self._mind is not None  # the player is loaded before any command of a game
         try:
             study = self._mind.study(self._position)
-        except Exception as error:  # whatever a text may cause
+        except Exception as error:  # a text may cause any error
             self._say(f"error: {_told(error)}")
             self._send("checkmate notimplemented" if limits.mate is not None else "bestmove resign")
             return

@@ -41,7 +41,7 @@ class Contestant(Protocol):
         ...
 
     def finish(self, result: str) -> None:
-        """Hears ``win``, ``lose`` or ``draw``."""
+        """Is told the result: ``win``, ``lose`` or ``draw``."""
         ...
 
 
@@ -118,7 +118,7 @@ def play_engines(
     if settings.games < 2 or settings.games % 2:
         raise ConfigError(f"games come in pairs, so that both players have both seats; got {settings.games}")
     for player in (first, second):
-        player.begin()  # one that cannot start at all is an error, and no lost game
+        player.begin()  # an engine that cannot start is an error, not a lost game
     played: list[PlayedGame] = []
     for number in range(settings.games):
         seat = number % 2
@@ -170,7 +170,7 @@ def _play(board: Board, players: tuple[Contestant, Contestant], settings: MatchS
 
 
 def _move(board: Board, player: Contestant, clock: Clock, turn: int) -> _End | None:
-    """Plays one move; gives the end of the game if there is none."""
+    """Plays one move. Returns the end of the game if there is none."""
     began = time.monotonic()
     try:
         answer = player.choose(_position(board), clock, turn)

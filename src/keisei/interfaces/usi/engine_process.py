@@ -1,5 +1,5 @@
-"""The process of another program's engine. What it says takes a bounded part of our memory, every wait has an end, and
-nothing that it has started is left."""
+"""The process of another program's engine. Its output takes bounded memory, every wait has a time limit, and everything
+that it has started is ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["EngineProcess"]
 MOST_LINE = 1 << 16
 """Bytes of the longest line that an engine may write."""
 _LAST_WORDS, _LAST_BYTES = 5, 2048
-"""How much of standard error is told when an engine has ended: lines, and bytes in all."""
+"""How much of standard error is reported when an engine has ended: lines, and bytes in total."""
 _END_SECONDS = 2.0
 _SEND_SECONDS = 10.0
 _LONGEST_WAIT = 3600.0  # the system counts waits in milliseconds, in 32 bits
@@ -30,8 +30,8 @@ _LONGEST_WAIT = 3600.0  # the system counts waits in milliseconds, in 32 bits
 class EngineProcess:
     """An engine that runs. It has a session of its own, so all that it starts can be ended with it.
 
-    Its output is read when somebody waits for it, and never ahead: an engine that writes more waits until then. So a
-    flood stays in its pipes, which the system bounds.
+    Its output is read only when a caller waits for it. An engine that writes more has to wait, so a flood of output
+    stays in its pipes, whose size the system limits.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -64,7 +64,7 @@ class EngineProcess:
         return self._process.poll() is None
 
     def send(self, line: str) -> None:
-        """Sends a line. Raises ``BrokenPipeError`` if the engine hears nothing any more."""
+        """Sends a line. Raises ``BrokenPipeError`` if the engine no longer reads."""
         left, deadline = line.encode() + b"\n", time.monotonic() + _SEND_SECONDS
         while left:
             try:
@@ -146,7 +146,7 @@ class EngineProcess:
 
 
 def _ready(pipes: Iterable[int], event: int, seconds: float) -> list[int]:
-    """Waits until one of the pipes is ready, and gives all that are."""
+    """Waits until one of the pipes is ready, and returns all that are."""
     waiting = select.poll()
     for pipe in pipes:
         waiting.register(pipe, event)

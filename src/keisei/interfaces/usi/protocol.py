@@ -20,7 +20,7 @@ _HORIZON = 30
 _LONGEST_WISH = 4
 """A move that takes longer than planned ends after this many times its plan."""
 _LEAST = 200
-"""Milliseconds that every move gets, if they are there."""
+"""Milliseconds that every move gets, if the clock has them."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ _NUMBERS = ("btime", "wtime", "byoyomi", "binc", "winc", "nodes", "depth", "move
 
 @dataclass(frozen=True)
 class Limits:
-    """What a ``go`` allows. Times are milliseconds. None means that it does not say."""
+    """What a ``go`` allows. Times are milliseconds. None means that ``go`` does not name the limit."""
 
     times: tuple[int | None, int | None] = (None, None)
     """The time that black and white have left."""
@@ -169,7 +169,7 @@ class Limits:
             return None
         wish, most = clock or (_LONG, _LONG)
         most = min([most, *caps])
-        most = max(most - options.delay, most // 2)  # with little time, half of it is kept for the way
+        most = max(most - options.delay, most // 2)  # with little time, half of it is kept for delays
         wish = min(wish, most)
         return wish / 1000, min(most, max(_LONGEST_WISH * wish, _LEAST)) / 1000
 

@@ -1,6 +1,6 @@
 """How the engine's players find a move: by a network, by a search, or by any other policy.
 
-Each is a ``Mind``. Its ``study`` holds a board and tells lines of play with scores.
+Each is a ``Mind``. Its ``study`` holds a board and reports lines of play with scores.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NEXT_DEPTH = 6
 _LONGEST_CALL = 1.0
 """Seconds of a call of the native search, which cannot be stopped. Deeper searches are not begun."""
 _MATE_SCORE = core.MATE - 1000
-"""Higher scores tell of a mate."""
+"""Higher scores mean a mate."""
 _KEYS = 1 << 62
 
 
@@ -132,7 +132,7 @@ class NetworkMind:
         ]
 
     def _extend(self, board: Board, lines: list[Line]) -> bool:
-        """Adds the likeliest next move to each line. Gives whether there was any."""
+        """Adds the likeliest next move to each line. Returns whether there was any."""
         ends = [_after(board, [Move.from_usi(move) for move in line.moves]) for line in lines]
         open_ends = [index for index, end in enumerate(ends) if not end.is_game_over()]
         if not open_ends:
@@ -195,11 +195,11 @@ class _Roots:
 
     @property
     def decided(self) -> bool:
-        """Whether one move is all there is, or the best one mates."""
+        """Whether there is only one move, or the best one mates."""
         return len(self.scores) == 1 or abs(next(iter(self.scores.values()))) > _MATE_SCORE
 
     def deepen(self, depth: int, stopped: Callable[[], bool]) -> bool:
-        """Searches all moves to a depth. Gives False, and keeps the scores as they were, if it was stopped."""
+        """Searches all moves to a depth. Returns False and keeps the old scores if it was stopped."""
         if depth == 1:
             return self._glance()
         found: dict[Move, int] = {}
@@ -252,7 +252,7 @@ class _Roots:
 
 
 class PolicyMind:
-    """Plays what any policy decides. It tells no score."""
+    """Plays what any policy decides. It reports no score."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
