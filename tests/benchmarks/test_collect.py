@@ -146,11 +146,11 @@ def test_the_command_takes_one_game_and_gives_json() -> None:
         "--game",
         "shogi",
         "--games-per-worker",
-        "256",
+        "8",
         "--json",
     ]
     result = CliRunner().invoke(app, ["bench", "collect", *arguments])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
-    assert report["games_per_worker"] == 256
+    assert report["games_per_worker"] == 8
     assert {r["game"] for r in report["results"]} == {"shogi"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,11 +31,25 @@ TINY: dict[str, Any] = {
 RATES = ("--set", "learner.learning_rate=1e-4,1e-2")
 
 
-@pytest.fixture
-def tiny(tmp_path: Path) -> str:
-    path = tmp_path / "tiny.yaml"
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("settings") / "tiny.yaml"
     path.write_text(yaml.safe_dump(TINY))
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, tiny: str) -> Path:
+    """The folder of a sweep over ``RATES`` that has ended."""
+    root = tmp_path_factory.mktemp("finished")
+    assert sweep(root, tiny, *RATES).exit_code == 0
+    return root
+
+
+@pytest.fixture
+def swept(tmp_path: Path, finished: Path) -> Path:
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True, symlinks=True)
+    return tmp_path
 
 
 def sweep(root: Path, *arguments: str) -> Result:
@@ -76,14 +91,13 @@ def test_every_combination_is_trained_with_every_seed(tmp_path: Path, tiny: str)
         )
 
 
-def test_the_same_command_goes_on_with_more_seeds(tmp_path: Path, tiny: str) -> None:
-    sweep(tmp_path, tiny, *RATES)
-    logs = {run.name: run.log.read_bytes() for run in list_runs(tmp_path)}
-    result = sweep(tmp_path, tiny, *RATES, "--seeds", "0,1")
+def test_the_same_command_goes_on_with_more_seeds(swept: Path, tiny: str) -> None:
+    logs = {run.name: run.log.read_bytes() for run in list_runs(swept)}
+    result = sweep(swept, tiny, *RATES, "--seeds", "0,1")
     assert result.exit_code == 0, result.output
     assert "4 runs, 2 of which have ended before" in result.stdout
-    assert len(list_runs(tmp_path)) == 4
-    assert all(run.log.read_bytes() == logs[run.name] for run in list_runs(tmp_path) if run.name in logs)
+    assert len(list_runs(swept)) == 4
+    assert all(run.log.read_bytes() == logs[run.name] for run in list_runs(swept) if run.name in logs)
 
 
 @pytest.mark.slow
@@ -200,13 +214,12 @@ def test_mistakes_are_told_before_anything_starts(
     assert list_runs(tmp_path / "runs") == []
 
 
-def test_a_plan_of_another_question_is_left_alone(tmp_path: Path, tiny: str) -> None:
-    sweep(tmp_path, tiny, *RATES)
-    before = (tmp_path / "tiny-sweep" / "sweep.json").read_bytes()
-    result = sweep(tmp_path, tiny, "--set", "learner.epochs=1,2")
+def test_a_plan_of_another_question_is_left_alone(swept: Path, tiny: str) -> None:
+    before = (swept / "tiny-sweep" / "sweep.json").read_bytes()
+    result = sweep(swept, tiny, "--set", "learner.epochs=1,2")
     assert result.exit_code == 2
     assert "another question (settings)" in result.output
-    assert (tmp_path / "tiny-sweep" / "sweep.json").read_bytes() == before
+    assert (swept / "tiny-sweep" / "sweep.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -218,17 +231,16 @@ def test_a_plan_of_another_question_is_left_alone(tmp_path: Path, tiny: str) -> 
     ],
 )
 def test_a_plan_of_a_stranger_trains_nothing_that_was_not_asked_for(
-    tmp_path: Path, tiny: str, settings: dict[str, str]
+    swept: Path, tiny: str, settings: dict[str, str]
 ) -> None:
-    sweep(tmp_path, tiny, *RATES)
-    path = tmp_path / "tiny-sweep" / "sweep.json"
+    path = swept / "tiny-sweep" / "sweep.json"
     document = json.loads(path.read_text())
     document["trials"].append({"key": "evil", "settings": settings})
     path.write_text(json.dumps(document))
-    result = sweep(tmp_path, tiny, *RATES)
+    result = sweep(swept, tiny, *RATES)
     assert result.exit_code == 2
     assert "none of the choices given now" in result.output
-    assert len(list_runs(tmp_path)) == 2
+    assert len(list_runs(swept)) == 2
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "x"}', "[" * 99999, '{"format": 1e999}'])
@@ -241,12 +253,11 @@ def test_a_damaged_plan_is_named(tmp_path: Path, tiny: str, content: str) -> Non
 
 
 @pytest.mark.parametrize("key", ["../evil", "a/b", ".x", ""])
-def test_a_key_leads_nowhere(tmp_path: Path, tiny: str, key: str) -> None:
-    sweep(tmp_path, tiny, *RATES)
-    path = tmp_path / "tiny-sweep" / "sweep.json"
+def test_a_key_leads_nowhere(swept: Path, tiny: str, key: str) -> None:
+    path = swept / "tiny-sweep" / "sweep.json"
     document = json.loads(path.read_text())
     document["trials"][0]["key"] = key
     path.write_text(json.dumps(document))
-    result = sweep(tmp_path, tiny, *RATES)
+    result = sweep(swept, tiny, *RATES)
     assert result.exit_code == 2
     assert "is not the plan of a sweep" in result.output
