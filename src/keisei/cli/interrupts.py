@@ -26,14 +26,14 @@ _came: list[int] = []
 
 
 def leave_at_once() -> None:
-    """From now on Ctrl-C ends the process. A command in the background that ignores it goes on doing so."""
+    """Makes Ctrl-C end the process from now on. A command in the background that ignores Ctrl-C still does."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _leave)
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Inside, Ctrl-C raises ``KeyboardInterrupt``. Afterwards it ends the process."""
+    """Makes Ctrl-C raise ``KeyboardInterrupt`` inside the block. Afterwards it ends the process."""
     if signal.getsignal(signal.SIGINT) is not _leave:
         yield
         return
@@ -48,7 +48,7 @@ def interruptible() -> Iterator[None]:
 
 
 def was_interrupted() -> bool:
-    """Whether Ctrl-C was pressed while the command worked."""
+    """Checks if Ctrl-C was pressed while the command worked."""
     return bool(_came)
 
 

@@ -60,7 +60,8 @@ class Orders:
             raise ConfigError("--delete stands alone; leave out the other changes")
 
     def _label(self, run: RunDirectory) -> None:
-        """Tags and notes may change while a run is trained. To put it away, it must have ended."""
+        """Labels a run. Tags and notes may change while a run is trained, but only a run that has ended can be
+        archived."""
         before = read_labels(run)
         labels = retagged(before, self.tags, self.untags)
         if self.note is not None:

@@ -87,7 +87,7 @@ def runs(
 
 
 def _is_listed(summary: RunSummary, tags: Sequence[str], archived: bool) -> bool:
-    """Whether a run is listed that was not named. One that is being trained always is."""
+    """Checks if a run is listed that was not named. One that is being trained always is."""
     has_tags = {tag.removeprefix("#") for tag in tags} <= {*summary.tags}
     return has_tags and (archived or not summary.archived or summary.state is RunState.RUNNING)
 

@@ -69,7 +69,7 @@ def _stand_in(error: UnicodeError) -> tuple[str, int]:
 
 
 def _named_ascii(name: str) -> codecs.CodecInfo | None:
-    """Is ASCII under another name. To a stream that is named ASCII, typer writes UTF-8 instead."""
+    """Finds ASCII under another name, since typer writes UTF-8 to a stream that is named ASCII."""
     if name.replace("_", "-") != _ASCII:
         return None
     known = codecs.lookup("ascii")

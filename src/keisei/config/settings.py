@@ -117,7 +117,7 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 def _accepts_bool(annotation: Any) -> bool:
-    """Whether a type may accept true and false. Numbers, texts and choices do not."""
+    """Checks if a type may accept true and false. Numbers, texts and choices do not."""
     if get_origin(annotation) is Annotated:
         return _accepts_bool(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):

@@ -29,8 +29,8 @@ __all__ = ["MatchResult", "PlayedGame", "judged_by_returns"]
 
 
 def judged_by_returns(spec: GameSpec) -> bool:
-    """Whether a match of this game reports returns and ranks. Games of two seats in which one wins what the other loses
-    need neither: wins, draws and losses tell all."""
+    """Checks if a match of this game reports returns and ranks. Games of two seats in which one wins what the other
+    loses need neither: wins, draws and losses tell all."""
     return spec.seats != 2 or (spec.scored_by_rewards and not spec.zero_sum)
 
 

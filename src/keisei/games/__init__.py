@@ -47,7 +47,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """``check_game`` is for those who write games, so it is imported when it is first used."""
+    """Imports ``check_game`` when it is first used, since only authors of games need it."""
     if name == "check_game":
         from keisei.games.check import check_game
 

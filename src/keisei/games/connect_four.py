@@ -71,7 +71,7 @@ class ConnectFour(SingleGame):
         return None
 
     def _makes_line(self, row: int, column: int) -> bool:
-        """Whether the last piece completes a line. Only lines through it can be new."""
+        """Checks if the last piece completes a line. Only lines through it can be new."""
         return any(
             1 + self._run(row, column, down, right) + self._run(row, column, -down, -right) >= self.connect
             for down, right in _DIRECTIONS

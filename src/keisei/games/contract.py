@@ -176,7 +176,7 @@ class Game(Protocol):
     def batch(self) -> int: ...
 
     def rows(self) -> Rows:
-        """Who must act now."""
+        """Gets the rows that must act now."""
         ...
 
     def observe(self, out: Array | None = None) -> Array:

@@ -70,7 +70,7 @@ def import_file(file: Path) -> ModuleType:
 
 
 def is_imported(file: Path) -> bool:
-    """Whether this process has imported the file by its path. It then uses that content even if the file is gone."""
+    """Checks if this process has imported the file by its path. It then uses that content even if the file is gone."""
     return _module_name(_absolute(file)) in sys.modules
 
 

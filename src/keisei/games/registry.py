@@ -84,14 +84,14 @@ _BUILT_IN = (
 
 
 def is_world(name: str) -> bool:
-    """Whether a name is that of a built-in game of agents that earn returns. Nothing is imported for it."""
+    """Checks if a name belongs to a built-in game of agents that earn returns. Nothing is imported for it."""
     return any(entry.name == name and ".worlds." in str(entry.target) for entry in _BUILT_IN)
 
 
 def make_game(
     name: GameSource, *, batch: int = 1, seed: int = 0, first_game: int = 0, **options: Any
 ) -> Game:
-    """A batch of games.
+    """Makes a batch of games.
 
     ``name`` is a registered name, ``"module:Class"``, ``"path.py:Class"``, ``"pettingzoo:connect_four_v3"``,
     ``"openspiel:tic_tac_toe"``, or a class or factory itself. Games are numbered from ``first_game``. Game k of a
@@ -150,12 +150,12 @@ def game_factory(source: GameSource) -> GameFactory:
 
 
 def is_registered(name: str) -> bool:
-    """Whether a game has this name. Nothing is imported."""
+    """Checks if a game has this name. Nothing is imported."""
     return _key(name) in _REGISTERED or _key(name) in _installed()
 
 
 def is_adapted(name: str) -> bool:
-    """Whether a text names a game of another library, as ``openspiel:NAME`` does."""
+    """Checks if a text names a game of another library, as ``openspiel:NAME`` does."""
     return name.partition(":")[0] in _ADAPTERS and ":" in name
 
 
@@ -182,13 +182,14 @@ def source_digest(name: str) -> str | None:
 
 
 def names_code(name: str) -> bool:
-    """Whether ``make_game`` would import code for this name that is neither Keisei's nor registered. The adapters take
-    only names that the adapted library lists."""
+    """Checks if ``make_game`` would import code for this name that is neither Keisei's nor registered. The adapters
+    take only names that the adapted library lists."""
     return ":" in name and not is_adapted(name)
 
 
 def takes_option(source: GameSource, option: str) -> bool:
-    """Whether a game has this option. A batch factory that takes any keyword lists its options in ``OPTION_NAMES``."""
+    """Checks if a game has this option. A batch factory that takes any keyword lists its options in
+    ``OPTION_NAMES``."""
     factory = game_factory(source)
     listed: tuple[str, ...] | None = getattr(factory, "OPTION_NAMES", None)
     return option in (listed if listed is not None else _option_names(factory) or ())

@@ -96,7 +96,7 @@ class Picture:
 
 
 def end_label(series: Series, percent: bool) -> str:
-    """A curve's name and its last value."""
+    """Writes a curve's name and its last value."""
     return f"{tail(series.label, LONGEST_LABEL)} {shown(last_known(series.points).y, percent)}".strip()
 
 

@@ -157,7 +157,7 @@ class _Canvas:
 
 
 def _dots_between(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """Both included."""
+    """Yields the dots from start to end, both included."""
     (x, y), (to_x, to_y) = start, end
     steps = max(abs(to_x - x), abs(to_y - y), 1)
     for step in range(steps + 1):

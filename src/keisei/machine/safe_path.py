@@ -18,7 +18,7 @@ _MARK = "keisei-safe-path"
 
 
 def looks_here() -> bool:
-    """Whether the user's modules may be imported from the current directory. A user can forbid this with
+    """Checks if the user's modules may be imported from the current directory. A user can forbid this with
     ``python -P``."""
     return not sys.flags.safe_path or _MARK in getattr(sys, "_xoptions", {})
 

@@ -56,7 +56,8 @@ class SharedBlock:
 
     @classmethod
     def private(cls, nbytes: int) -> Self:
-        """A block of this process alone. It needs no file descriptor, of which a process has only some thousand."""
+        """Makes a block of this process alone. It needs no file descriptor, of which a process has only some
+        thousand."""
         block = cls.__new__(cls)
         try:
             block._hold(-1, mmap.mmap(-1, nbytes), sparse=True)

@@ -325,7 +325,7 @@ def named_below(path: Path, root: Path) -> RunDirectory:
 
 
 def is_config(path: Path) -> bool:
-    """Whether a file is the configuration of a run, or an earlier one."""
+    """Checks if a file is the configuration of a run, or an earlier one."""
     is_one = path.name == CONFIG or _EARLIER.fullmatch(path.name) is not None
     return is_one and (path.parent / "checkpoints").exists()
 

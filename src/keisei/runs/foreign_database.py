@@ -159,7 +159,7 @@ def _looked_at(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _is_read_only_medium(path: Path, error: sqlite3.OperationalError) -> bool:
-    """Whether SQLite fails only because it cannot make its files beside the database. Then nobody writes to it, so it
+    """Checks if SQLite fails only because it cannot make its files beside the database. Then nobody writes to it, so it
     can be read as one that never changes."""
     if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")) or not path.is_file():
         return False

@@ -116,7 +116,7 @@ def read_live(run: RunDirectory) -> LiveStatus | None:
 
 
 def _is_whole(board: Glimpse) -> bool:
-    """Whether every column has an entry for each decision, and rows are bytes. Raises ``ValueError`` if not."""
+    """Checks if every column has an entry for each decision, and rows are bytes. Raises ``ValueError`` if not."""
     for row in board.packed:
         bytes.fromhex(row)
     columns = (board.packed, board.seats, board.plies, board.actions, board.values)

@@ -68,7 +68,7 @@ class Owner:
         )
 
     def is_gone(self) -> bool:
-        """Whether the owner has certainly ended, given that the kernel holds no lock for it. A process on another
+        """Checks if the owner has certainly ended, given that the kernel holds no lock for it. A process on another
         machine cannot be checked, nor one in another container that the kernel holds no locks for."""
         here = Owner.this_process()
         if self.held == FLOCK and self._shares_kernel(here):
@@ -83,7 +83,7 @@ class Owner:
         return started is None or started != self.started
 
     def can_be_seen(self) -> bool:
-        """Whether this process would notice the owner's end."""
+        """Checks if this process would notice the owner's end."""
         here = Owner.this_process()
         return (self.host, self.namespace) == (here.host, here.namespace)
 
@@ -196,7 +196,7 @@ def _lock(descriptor: int, path: Path) -> bool:
 
 
 def _is_held(descriptor: int) -> bool:
-    """Whether the kernel holds a lock on an open file. The check takes a shared lock for an instant, so several
+    """Checks if the kernel holds a lock on an open file. The check takes a shared lock for an instant, so several
     processes can check at once."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -87,10 +87,10 @@ def of_owner(name: str, owner: int) -> str:
 
 
 def is_return_of_agent(name: str) -> bool:
-    """Whether a metric is what one of several agents earns in a game."""
+    """Checks if a metric is what one of several agents earns in a game."""
     return name.startswith(_OWNER) and name.endswith(f"/{AGENT_RETURN.removeprefix('rollout/')}")
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name belongs to Keisei, so callbacks may not use it."""
+    """Checks if a name belongs to Keisei, so callbacks may not use it."""
     return name in TAGS or name.startswith((EVALUATION, RETURN, _OWNER))

@@ -26,7 +26,7 @@ def check_run_name(name: str) -> None:
 
 
 def is_run_name(name: str) -> bool:
-    """Whether a text such as ``lr/seed0`` can name a run."""
+    """Checks if a text such as ``lr/seed0`` can name a run."""
     parts = name.split("/")
     return len(parts) <= MOST_PARTS and all(map(_NAME.fullmatch, parts))
 

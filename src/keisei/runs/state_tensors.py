@@ -211,7 +211,7 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def _fits(name: str, value: object, parameter: Tensor) -> bool:
-    """Whether a state has the shape of its parameter. The state ``step`` is a count of steps instead."""
+    """Checks if a state has the shape of its parameter. The state ``step`` is a count of steps instead."""
     if name == "step":
         is_count = value.numel() == 1 if isinstance(value, Tensor) else isinstance(value, int | float)
         return is_count and math.isfinite(float(value))  # type: ignore[arg-type]

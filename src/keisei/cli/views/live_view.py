@@ -47,7 +47,8 @@ def make_view(console: Console, *, plain: bool | None = None, quiet: bool = Fals
 
 
 def _can_show_panels(console: Console) -> bool:
-    """Also checks the file, since FORCE_COLOR makes rich treat a pipe as a terminal."""
+    """Checks if the console can show panels. It checks the file too, since FORCE_COLOR makes rich treat a pipe as a
+    terminal."""
     return console.is_interactive and console.file.isatty() and console.encoding.startswith("utf")
 
 

@@ -23,7 +23,7 @@ class _TorchNotice(MetaPathFinder):
 
 @contextmanager
 def torch_announced() -> Iterator[None]:
-    """Inside, the import of torch prints a line, wherever in the code it is. It prints nothing into a pipe."""
+    """Prints a line when code inside the block imports torch, but not into a pipe."""
     sys.meta_path.insert(0, _TorchNotice())
     try:
         yield

@@ -99,7 +99,7 @@ _Choose = Callable[[IntArray | None, NDArray[np.uint64]], IntArray]
 
 
 def _own_players(game: Game) -> dict[str, _Choose]:
-    """The methods of a batch that decide for players."""
+    """Lists the methods of a batch that decide for players."""
     players: dict[str, _Choose] = {}
     if isinstance(game, LooksAhead):
         players = {"greedy_actions": game.greedy_actions, "search_actions": partial(game.search_actions, 1)}

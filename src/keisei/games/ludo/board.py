@@ -171,16 +171,16 @@ class LudoBoard:
         return START if position == YARD else position + value
 
     def _is_blocked(self, position: int) -> bool:
-        """Whether two tokens of one other player block this position, as the seat to move counts it."""
+        """Checks if two tokens of one other player block this position, as the seat to move counts it."""
         square = square_of(self.to_move, position, self.players)
         return square is not None and any(len(self._on(seat, square)) >= 2 for seat in self._others())
 
     def _others(self) -> list[int]:
-        """The other seats, in the order of play."""
+        """Lists the other seats, in the order of play."""
         return [(self.to_move + step) % self.players for step in range(1, self.players)]
 
     def _on(self, seat: int, square: int) -> list[int]:
-        """The tokens of a seat that stand on a square of the loop."""
+        """Finds the tokens of a seat that stand on a square of the loop."""
         positions = self.tokens[seat]
         return [token for token in range(TOKENS) if square_of(seat, positions[token], self.players) == square]
 

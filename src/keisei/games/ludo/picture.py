@@ -59,7 +59,7 @@ def _cell_of(seat: int, token: int, position: int, players: int) -> Cell:
 
 
 def _places(board: LudoBoard) -> dict[Cell, list[tuple[int, int]]]:
-    """The (seat, token) pairs of each place that is not empty."""
+    """Collects the (seat, token) pairs of each place that is not empty."""
     places: dict[Cell, list[tuple[int, int]]] = defaultdict(list)
     for seat, positions in enumerate(board.tokens):
         for token, position in enumerate(positions):
@@ -158,7 +158,7 @@ _LINES = {"edge": ("#b8b0a0", "#535a66"), "turn": ("#2b2926", "#e9e6df")}
 
 
 def _rules(pattern: str) -> str:
-    """The colours as CSS. The pattern makes one colour of those for light (0) and dark (1) pages."""
+    """Writes the colours as CSS. The pattern combines the colours for light (0) and dark (1) pages."""
     fills = [f".ludo .{name}{{fill:{pattern.format(*colours)}}}" for name, colours in _FILLS.items()]
     lines = [f".ludo .{name}{{stroke:{pattern.format(*colours)}}}" for name, colours in _LINES.items()]
     return "".join(fills + lines)
@@ -197,7 +197,7 @@ def board_svg(board: LudoBoard, *, places: Iterable[str] = (), styled: bool = Tr
 
 
 def _at(cell: Cell) -> tuple[float, float]:
-    """The middle of a cell in pixels."""
+    """Computes the middle of a cell in pixels."""
     return _MARGIN + (cell[0] + 0.5) * _CELL, _MARGIN + (cell[1] + 0.5) * _CELL
 
 
@@ -208,7 +208,7 @@ def _square(cell: Cell, style: str) -> str:
 
 
 def _quarter(board: LudoBoard, quarters: int) -> Iterator[str]:
-    """A corner's yard, its thirteen squares of the loop, its home column and its part of the middle."""
+    """Draws a corner's yard, its thirteen squares of the loop, its home column and its part of the middle."""
     seats = [seat for seat in range(board.players) if corner(seat, board.players) == quarters]
     style = COLOURS[quarters].lower() if seats else "idle"
     yield from _yard(quarters, style, bool(seats), seats == [board.to_move])
@@ -283,7 +283,7 @@ def _token(x: float, y: float, radius: float, name: str, token: int) -> str:
 
 
 def _strip(board: LudoBoard) -> Iterator[str]:
-    """The line below the board: who is to move, and the dice in hand."""
+    """Draws the line below the board: who is to move, and the dice in hand."""
     middle = _BOARD + 2 * _MARGIN + _STRIP / 2 - 10
     seat = board.to_move if board.winner is None else board.winner
     style = colour(seat, board.players).lower()

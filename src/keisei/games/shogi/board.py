@@ -223,7 +223,7 @@ class Board:
     # The state of the game.
 
     def is_check(self) -> bool:
-        """Whether the side to move is in check."""
+        """Checks if the side to move is in check."""
         return self._position.is_check()
 
     def is_checkmate(self) -> bool:
@@ -234,7 +234,7 @@ class Board:
         return self._position.repetitions()
 
     def can_declare_win(self) -> bool:
-        """Whether the side to move may declare a win by the 27-point rule."""
+        """Checks if the side to move may declare a win by the 27-point rule."""
         return self._position.can_declare_win()
 
     def outcome(self) -> Outcome | None:

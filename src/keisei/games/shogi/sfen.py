@@ -245,7 +245,7 @@ def _miscounted(setup: Setup) -> str | None:
 
 
 def is_dead_end(piece: Piece, square: int) -> bool:
-    """Whether a piece could never move from a square, which is forbidden for pawns, lances and knights."""
+    """Checks if a piece could never move from a square, which is forbidden for pawns, lances and knights."""
     ahead = square_rank(square) - 1 if piece.color is BLACK else 9 - square_rank(square)
     return ahead < {PieceType.PAWN: 1, PieceType.LANCE: 1, PieceType.KNIGHT: 2}.get(piece.type, 0)
 

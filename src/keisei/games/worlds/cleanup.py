@@ -194,7 +194,7 @@ class Cleaner(Agent):
 
 
 def _figures(world: World) -> IntArray:
-    """The numbers of how agents look that face up, down, left and right."""
+    """Gets the numbers of the figures that face up, down, left and right."""
     return np.array([world.number(kind) for kind in (Cleaner, FacingDown, FacingLeft, FacingRight)])
 
 
@@ -209,7 +209,7 @@ def _lanes(span: int, length: int) -> Places:
 
 
 def riverside(height: int, width: int) -> list[str]:
-    """The layout: the river on the left, a bank, and the orchard on the right."""
+    """Makes the layout: the river on the left, a bank, and the orchard on the right."""
     inside = width - 2 - RIVER
     bank = max(1, inside // 3)
     row = "#" + "~" * RIVER + "." * bank + "," * (inside - bank) + "#"

@@ -34,5 +34,5 @@ def resolve(here: Places, wanted: Places, walks: BoolArray) -> tuple[BoolArray, 
 
 
 def _ahead(seats: Places) -> tuple[BoolArray, Places]:
-    """Whether an agent stands in the place that is wanted, and its seat; 0 if there is none."""
+    """Finds whether an agent stands in the wanted place, and its seat; 0 if there is none."""
     return seats >= 0, np.maximum(seats, 0)

@@ -36,7 +36,7 @@ ENDINGS = ("unfinished", "finished", "max_turns")
 
 
 def walled(height: int, width: int) -> list[str]:
-    """The layout of an empty world with walls in its outer cells."""
+    """Makes the layout of an empty world with walls in its outer cells."""
     edge, row = "#" * width, ("#" + "." * (width - 2) + "#")[:width]
     return [edge, *[row] * (height - 2), edge][:height]
 

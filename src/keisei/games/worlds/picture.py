@@ -108,5 +108,5 @@ def _rectangle(
 
 
 def _is_named(kind: Entity) -> bool:
-    """Whether a kind shows its letter. Ground and walls do not."""
+    """Checks if a kind shows its letter. Ground and walls do not."""
     return kind.letter.isalnum() or kind.is_agent

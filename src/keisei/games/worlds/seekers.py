@@ -42,7 +42,7 @@ def steps_to_treasure(
 
 
 def _own_cell(world: World, seen: WorldObservation, places: Places) -> tuple[Places, Places]:
-    """Row and column of the agent itself in its view."""
+    """Finds the row and the column of the agent itself in its view."""
     if seen.radius is None:
         return world.coordinates(places)[1:]
     middle = np.full(len(places), seen.radius)

@@ -167,14 +167,14 @@ class World:
         return value
 
     def is_free(self, places: Places) -> BoolArray:
-        """Whether everything in a place is passable."""
+        """Checks if everything in a place is passable."""
         free: BoolArray = self.passable[self.observe(places)]
         for layer in range(1, self.layers):
             free = free & self.passable[self.observe(places, layer)]
         return free
 
     def is_open(self, places: Places) -> BoolArray:
-        """Whether everything in a place is passable, agents apart."""
+        """Checks if everything in a place is passable, agents apart."""
         can_be_entered = self.passable | self.is_agent
         is_open: BoolArray = np.all(can_be_entered[self.look(places)], axis=-1)
         return is_open

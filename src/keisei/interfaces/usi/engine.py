@@ -235,7 +235,7 @@ class Engine:
             self._send("readyok")
 
     def _need_player(self) -> bool:
-        """Whether the player of the options is there. If not, it is being loaded now."""
+        """Checks if the player of the options is there. If not, it is being loaded now."""
         if self._loading:
             return False
         if self._mind is not None and self._loaded == self._options.player:
@@ -315,7 +315,7 @@ class Engine:
             self._answer()
 
     def _ponderhit(self, words: list[str], at: float) -> None:
-        """The opponent played the expected move: the clock runs from now on."""
+        """Starts the clock, since the opponent has played the expected move."""
         search = self._search
         if search is None or not search.limits.ponder:
             return
