@@ -214,7 +214,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def _place_of(error: BaseException) -> str:
-    """Gives file and line of the innermost frame. The user's own code is preferred to libraries and Keisei, since the
+    """Gets file and line of the innermost frame. The user's own code is preferred to libraries and Keisei, since the
     fault is most often there."""
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     own = [(filename, line) for filename, line in frames if not _is_library(filename)]
@@ -230,7 +230,7 @@ def _is_library(filename: str) -> bool:
 
 
 def _short(filename: str) -> str:
-    """Gives a path as seen from the current directory, if it lies below it."""
+    """Gets a path as seen from the current directory, if it lies below it."""
     with suppress(OSError, ValueError):  # there is no such directory any more, or the file lies elsewhere
         return str(Path(filename).relative_to(Path.cwd()))
     return filename

@@ -101,7 +101,7 @@ class Batch:
         final_seat: NDArray[np.int32],
         final_packed: NDArray[np.uint8],
     ) -> int:
-        """Gives how many games finished (and rows of ``final_*`` were written); or, where an action is not
+        """Gets how many games finished (and rows of ``final_*`` were written); or, where an action is not
         legal, -1 - its row, nothing being played."""
     def save(self) -> bytes: ...
     def load(self, blob: bytes) -> bool:
