@@ -9,7 +9,8 @@ namespace keisei {
 namespace {
 
 // Follows the games of a table. What changes with every row lies in local memory, so that the compiler knows that
-// nothing else points to it.
+// nothing else points to it. There, the plies of open decisions are counted as if the slab had not begun: `now` plies of
+// it are added where they are told.
 class Follower {
   public:
     Follower(const SlabSizes& sizes, const LinkRule& rule, int slab, const SlabColumns& columns, OpenRows& open,
@@ -28,11 +29,15 @@ class Follower {
 
     template <bool OneChain>
     std::size_t follow(Stretch stretch) {
+        const int now = stretch.games ? sizes_.steps : 0;
         if (stretch.games) walk<OneChain>();
-        if (stretch.end) stop<OneChain>();
+        if (stretch.end) stop<OneChain>(now);
         out_.count = 0;
         for (int chain = 0; chain < int(count_.size()); ++chain)
-            for (int i = 0; i < count_[chain]; ++i) out_.rows[out_.count++] = first_of(chain)[i];
+            for (int i = 0; i < count_[chain]; ++i) {
+                out_.rows[out_.count] = first_of(chain)[i];
+                out_.rows[out_.count++].plies += now;
+            }
         return found_;
     }
 
@@ -44,18 +49,18 @@ class Follower {
             for (int game = 0; game < sizes_.games; ++game) {
                 for (int slot = game * rows; slot < (game + 1) * rows; ++slot) meet<OneChain>(step, game, slot);
                 const int at = step * sizes_.games + game;
-                earn(game * parts_, columns_.reward + std::size_t(at) * sizes_.seats);
-                if (columns_.terminated[at]) end(game);
+                earn<OneChain>(game, columns_.reward + std::size_t(at) * sizes_.seats);
+                if (columns_.terminated[at]) end(game, step + 1);
                 else if (columns_.truncated[at]) cut<OneChain>(step, game);
             }
     }
 
     template <bool OneChain>
-    void stop() {
+    void stop(int now) {
         for (int chain = 0; chain < int(count_.size()); ++chain) {
             const int row = sizes_.places() + slot_of(chain), seat = columns_.seat[row];
             if (columns_.acting[row] && (OneChain || seat == chain % parts_))
-                close_all(chain, first_position_ + row, checked(seat));
+                close_all(chain, now, first_position_ + row, checked(seat));
         }
     }
 
@@ -76,58 +81,63 @@ class Follower {
         Open* const first = first_of(chain);
         int& count = count_[chain];
         if (count == rule_.n_step) {
-            close(*first, first_position_ + row, seat);
+            close(*first, step, first_position_ + row, seat);
             std::copy(first + 1, first + count, first);
             --count;
         }
-        first[count++] = {chain, first_place_ + row, seat, 0, 0, 1};
+        first[count++] = {chain, first_place_ + row, seat, -step, 0, 1};
     }
 
-    void earn(int first_chain, const float* reward) {
-        for (int chain = first_chain; chain < first_chain + parts_; ++chain) {
+    template <bool OneChain>
+    void earn(int game, const float* reward) {
+        const int parts = OneChain ? 1 : parts_;
+        const double discount = rule_.discount;
+        for (int chain = game * parts; chain < (game + 1) * parts; ++chain) {
             Open* const first = first_of(chain);
-            for (Open* open = first; open != first + count_[chain]; ++open) {
+            Open* const last = first + count_[chain];  // a copy, since the compiler cannot know that it stays
+            for (Open* open = first; open != last; ++open) {
                 open->earned += open->factor * double(reward[open->seat]);
-                open->factor *= rule_.discount;
-                ++open->plies;
+                open->factor *= discount;
             }
         }
     }
 
-    void end(int game) {
-        for (int part = 0; part < parts_; ++part) close_all(game * parts_ + part, -1, 0);
+    void end(int game, int now) {
+        for (int part = 0; part < parts_; ++part) close_all(game * parts_ + part, now, -1, 0);
     }
 
     // A truncated game has a value at its last position. For a seat that would not act there, its last decision stands
     // in.
     template <bool OneChain>
-    void cut(int step, int game) {
+    [[gnu::noinline]] void cut(int step, int game) {
         for (int part = 0; part < parts_; ++part) {
             const int chain = game * parts_ + part;
             if (!count_[chain]) continue;
             const int row = step * slots_ + slot_of(chain), seat = columns_.final_seat[row];
             if (seat >= 0 && (OneChain || seat == part)) {
-                close_all(chain, first_position_ + sizes_.final_positions() + row, checked(seat));
+                close_all(chain, step + 1, first_position_ + sizes_.final_positions() + row, checked(seat));
             } else {
                 const Open newest = first_of(chain)[count_[chain] - 1];
-                close_all(chain, sizes_.position_of(newest.place), newest.seat);
+                close_all(chain, step + 1, sizes_.position_of(newest.place), newest.seat);
             }
         }
     }
 
-    void close_all(int chain, int next, int seat) {
+    // Rare, so it stays out of the loop that every ply goes through: a tenth of the time.
+    [[gnu::noinline]] void close_all(int chain, int now, int next, int seat) {
         const Open* const first = first_of(chain);
-        for (const Open* open = first; open != first + count_[chain]; ++open) close(*open, next, seat);
+        const Open* const last = first + count_[chain];
+        for (const Open* open = first; open != last; ++open) close(*open, now, next, seat);
         count_[chain] = 0;
     }
 
     // The return goes on in a position in which `seat` acts; -1 where there is none.
-    void close(const Open& open, int next, int seat) {
+    void close(const Open& open, int now, int next, int seat) {
         const double turned = open.seat == seat ? open.factor : -open.factor;
         links_.reward[open.place] = float(open.earned);
         links_.discount[open.place] = next < 0 ? 0 : float(turned);
         links_.next[open.place] = next;
-        if (links_.plies) links_.plies[open.place] = open.plies;
+        if (links_.plies) links_.plies[open.place] = open.plies + now;
         closed_[found_++] = open.place;
     }
 

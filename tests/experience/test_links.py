@@ -1,14 +1,17 @@
-"""The native maker of links refuses what would lead it beyond its memory, whoever saved or wrote it."""
+"""Links say what came of decisions. Their native maker refuses what would lead it beyond its memory, whoever saved or
+wrote it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from brute_force_for_tests import Ply, Row
 from histories_for_tests import GAMES, Histories, Kind, Opinion, slabs_of
 
-from keisei.experience.links import OPEN, ROW, LinkRule, Links, OpenRows, linker
+from keisei.experience.links import NONE, OPEN, ROW, LinkRule, Links, OpenRows, linker
 from keisei.experience.slab import Slab
 from keisei.games.contract import Array
 from keisei.native import core, load_core, usable_builds
@@ -38,6 +41,46 @@ class Table:
     def with_row(self, **changes: int) -> None:
         row = {"chain": 0, "place": 0, "seat": 0, "plies": 1, "earned": 0.0, "factor": 1.0} | changes
         self.rows = OpenRows(len(self.rows._rows), np.array([tuple(row.values())], ROW))
+
+
+def test_a_link_says_what_was_earned_how_long_it_took_and_where_it_goes_on() -> None:
+    """One seat alone: a game of two decisions that ends, one that is cut off, and one that goes on."""
+    kind = Kind(seats=1)
+    plies = [Ply({0: Row(t, 0, 0)}, [2.0**t]) for t in range(STEPS + 1)]
+    plies[1] = replace(plies[1], end="terminated")
+    plies[2] = replace(plies[2], end="truncated", finals={0: 99})
+    slab = slabs_of([plies], kind, [STEPS], Opinion(1, False))[0].slab
+    rule = LinkRule(1, 0.5, 0, one_chain=False)
+    links, rows, closed = Links(STEPS, plies=True), OpenRows(1), np.empty(STEPS + 1, np.int32)
+    found = rows.follow(linker(slab.shape, rule), 0, slab, links, closed, games=True, end=False)
+    assert found.tolist() == [0, 1, 2]
+    assert links.rewards.tolist() == [1, 2, 4, 0]
+    assert links.discounts.tolist() == [0.5, 0, 0.5, 0]
+    assert links.next.tolist() == [1, NONE, STEPS + 1 + 2, OPEN]
+    assert links.plies.tolist() == [1, 1, 1, 0]
+    assert rows.rows.tolist() == [(0, 3, 0, 1, 8.0, 0.5)]
+    (found,) = rows.follow(linker(slab.shape, rule), 0, slab, links, closed, games=False, end=True)
+    assert (found, links.next[3], links.plies[3], links.rewards[3], len(rows)) == (3, STEPS, 1, 8, 0)
+
+
+@pytest.mark.parametrize("n_step", [1, 2])
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_plies_are_counted_to_the_end_of_a_game_over_slabs(n_step: int, end: str) -> None:
+    """Seat 0 decides in the first ply, and waits until its game ends in the third ply of the second slab."""
+    kind = Kind(seats=2)
+    plies = [Ply({int(t > 0): Row(t, int(t > 0), int(t > 0))}, [1.0, 0.0]) for t in range(2 * STEPS + 1)]
+    plies[STEPS + 2] = replace(plies[STEPS + 2], end=end, finals={0: 99} if end == "truncated" else None)
+    rule = LinkRule(n_step, 1.0, 0, one_chain=False)
+    slabs = [item.slab for item in slabs_of([plies], kind, [STEPS, 2 * STEPS], Opinion(1, False))]
+    maker = linker(slabs[0].shape, rule, 2)
+    rows, links, closed = (
+        OpenRows(2 * n_step),
+        Links(2 * STEPS, plies=True),
+        np.empty(STEPS + 2 * n_step, np.int32),
+    )
+    for index, slab in enumerate(slabs):
+        rows.follow(maker, index, slab, links, closed, games=True, end=False)
+    assert (links.plies[0], links.rewards[0]) == (STEPS + 3, STEPS + 3)
 
 
 @pytest.mark.parametrize("games", [True, False])

@@ -26,6 +26,8 @@ from keisei.native import core
 __all__ = [
     "AGE",
     "GAP",
+    "NONE",
+    "OPEN",
     "OVERWRITTEN",
     "RESET",
     "ROW",
