@@ -17,6 +17,7 @@ from keisei.errors import LearningError
 from keisei.experience.rollout import Minibatch
 from keisei.learners.ppo import PPO, Losses, PPOConfig, explained_variance
 from keisei.machine.torch_threads import torch_threads
+from keisei.policies.behaviour import PlaySettings
 from keisei.policies.networks import ActorCritic
 from keisei.runs.metric_names import TAGS
 
@@ -314,9 +315,9 @@ def test_an_update_makes_good_actions_likelier() -> None:
 def test_workers_play_the_network_as_freely_as_they_are_told() -> None:
     network = LinearNetwork()
     usual = PPO(network, GAME, PPOConfig()).behaviour(0.5)
-    assert (usual.network, usual.temperature, usual.epsilon) == (network, 1.0, 0.0)
+    assert (usual.network, usual.settings) == (network, (PlaySettings(1.0, 0.0, 0.0),))
     free = PPO(network, GAME, PPOConfig(), temperature=0.7, epsilon=0.1).behaviour(1.0)
-    assert (free.network, free.temperature, free.epsilon) == (network, 0.7, 0.1)
+    assert (free.network, free.settings) == (network, (PlaySettings(0.7, 0.1, 0.0),))
 
 
 def test_all_work_is_done_on_one_thread_of_torch() -> None:

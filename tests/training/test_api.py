@@ -135,7 +135,7 @@ def test_a_start_that_fails_leaves_no_run_behind(tmp_path: Path) -> None:
 
 
 def test_a_start_without_memory_leaves_no_run_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keisei.training.trainer.connect", lambda *arguments: raising(MemoryError())())  # type: ignore[arg-type]
+    monkeypatch.setattr("keisei.training.session.connect", lambda *arguments: raising(MemoryError())())  # type: ignore[arg-type]
     with pytest.raises(MemoryError):
         keisei.train(TINY, root=tmp_path, name="mine")
     assert os.listdir(tmp_path) == []

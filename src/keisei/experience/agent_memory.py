@@ -86,7 +86,7 @@ class AgentMemory:
             self._writes += 1
 
     def due(self) -> int:
-        """Gives the gradient steps that are due."""
+        """Gets the gradient steps that are due."""
         return self._owed if len(self) else 0
 
     def sample(self, size: int, seed: int, key: int, progress: float = 1.0) -> ReplaySample:
@@ -107,7 +107,7 @@ class AgentMemory:
         self._replay.update_priorities(sample, errors)
 
     def view(self) -> MemoryView:
-        """Gives the memory to learn from. What was due counts as handed out."""
+        """Gets the memory to learn from. What was due counts as handed out."""
         due, self._owed = self.due(), 0
         return MemoryView(self, due)
 
@@ -138,7 +138,7 @@ class AgentMemory:
         self._owed, self._drawn_ahead = owed if len(self) else 0, drawn
 
     def _next_slab(self) -> Slab:
-        """Gives the memory of the oldest slab, which the next one takes."""
+        """Gets the memory of the oldest slab, which the next one takes."""
         slab = self._slabs[self._at]
         self._at = (self._at + 1) % len(self._slabs)
         return slab
@@ -192,7 +192,7 @@ class DrawnSamples:
         self._errors: list[tuple[ReplaySample, FloatArray]] = []
 
     def steps(self) -> int:
-        """Gives the steps of the whole training."""
+        """Gets the steps of the whole training."""
         return len(self._samples)
 
     def sample(self, size: int, seed: int, key: int, progress: float = 1.0) -> ReplaySample:

@@ -46,7 +46,7 @@ class AgentRollout:
         return self._buffer.numbers()
 
     def state(self) -> State:
-        """Gives the decisions that wait for their outcome, and those that wait for the next update."""
+        """Gets the decisions that wait for their outcome, and those that wait for the next update."""
         carry, rows = self._buffer.state(), merged(self._parts or [self._nothing])
         columns = {name: getattr(rows, name) for name in _SAVED}
         return State({**carry.tensors, "rollout": columns}, carry.document)

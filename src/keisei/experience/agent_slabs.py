@@ -23,8 +23,8 @@ _PER_SEAT = ("reward", "score")
 
 
 def spec_of_agent(spec: GameSpec) -> GameSpec:
-    """Gives the game as one agent sees it: it has one seat, and the others are part of the environment. The agent may
-    rest while others act, as in a game in which several seats act at once."""
+    """Describes the game as one agent sees it: it has one seat, and the others are part of the environment. The agent
+    may rest while others act, as in a game in which several seats act at once."""
     return replace(spec, seats=1, simultaneous=True, zero_sum=False)
 
 

@@ -20,7 +20,7 @@ AgentView: TypeAlias = MemoryView | RolloutView
 
 
 class AgentsBuffer:
-    """Gives every agent what it has decided itself. Entry i belongs to agent i."""
+    """Holds for every agent what it has decided itself. Entry i belongs to agent i."""
 
     def __init__(self, memories: Sequence[Memory]) -> None:
         self.memories = tuple(memories)
@@ -36,11 +36,11 @@ class AgentsBuffer:
         return Leases()
 
     def view(self) -> Sequence[AgentView]:
-        """Gives one view for each agent, with all that is due to it."""
+        """Gets one view for each agent, with all that is due to it."""
         return [memory.view() for memory in self.memories]
 
     def numbers(self) -> Mapping[str, float]:
-        """Gives the sums over all agents."""
+        """Computes the sums over all agents."""
         found = [memory.numbers() for memory in self.memories]
         names = dict.fromkeys(name for numbers in found for name in numbers)
         return {name: sum(numbers.get(name, 0.0) for numbers in found) for name in names}

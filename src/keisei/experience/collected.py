@@ -73,7 +73,7 @@ class Experiences:
         return iter(self.slabs)
 
     def column(self, name: str) -> Array:
-        """Gives one field of all transitions that acted, as one new array: [transitions, …]."""
+        """Gets one field of all transitions that acted, as one new array: [transitions, …]."""
         parts = [_acted(item.slab, name) for item in self.slabs]
         return np.concatenate(parts) if parts else np.zeros(0)
 

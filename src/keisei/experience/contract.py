@@ -11,7 +11,7 @@ from keisei.runs.state import State
 View_co = TypeVar("View_co", covariant=True)
 """The view that the learner of the same regime learns from."""
 Lend: TypeAlias = Callable[[int], Sequence[LentSlab]]
-"""Gives this many empty slabs to a buffer that restores its own."""
+"""Makes this many empty slabs for a buffer that restores its own."""
 
 
 class Buffer(Protocol[View_co]):
@@ -27,15 +27,15 @@ class Buffer(Protocol[View_co]):
         ...
 
     def view(self) -> View_co:
-        """Gives the experience to learn from. It does not change while collection continues."""
+        """Gets the experience to learn from. It does not change while collection continues."""
         ...
 
     def numbers(self) -> Mapping[str, float]:
-        """Gives its numbers for the metrics of an update, under the names of ``runs.metric_names``."""
+        """Gets its numbers for the metrics of an update, under the names of ``runs.metric_names``."""
         ...
 
     def state(self) -> State:
-        """Gives the state for a checkpoint."""
+        """Gets the state for a checkpoint."""
         ...
 
     def restore(self, state: State, lend: Lend) -> None:

@@ -126,7 +126,7 @@ class PrioritisedDrawing(_Counted):
         self.highest = max(self.highest, float(priorities.max(initial=0.0)))
 
     def priorities(self, places: IntArray) -> FloatArray:
-        """Gives priorities to the power of alpha; 0 where a place cannot be drawn."""
+        """Computes priorities to the power of alpha; 0 where a place cannot be drawn."""
         priorities = np.empty(len(places), np.float32)
         self._tree.get(places, priorities)
         return priorities

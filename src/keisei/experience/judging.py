@@ -15,7 +15,7 @@ class Judge(Protocol):
     """Evaluates earlier decisions with the policy that learns."""
 
     def __call__(self, packed: ByteArray, actions: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Gives the log-probability of each action and the value of each position, [n] both. For positions that
+        """Computes the log-probability of each action and the value of each position, [n] both. For positions that
         only need a value, the action is 0, legal or not."""
         ...
 

@@ -64,7 +64,7 @@ class LinkedSlab:
         _copy(self.places, [self.slab.log_prob.ravel(), self.waited["log_prob"]], out)
 
     def to_judge(self, everything: bool) -> NDArray[np.intp]:
-        """Gives the positions of earlier decisions, or all that estimates use."""
+        """Finds the positions of earlier decisions, or all that estimates use."""
         asked = np.zeros(len(self.values), np.bool_)
         asked[self.positions] = True
         if everything:

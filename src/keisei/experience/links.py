@@ -84,7 +84,7 @@ def is_one_chain(spec: GameSpec) -> bool:
 
 
 def linker(shape: SlabShape, rule: LinkRule, slabs: int = 1) -> core.Linker:
-    """Gives what makes the links of slabs of a shape."""
+    """Makes what links the decisions of slabs of a shape."""
     return core.Linker(
         slabs, shape.steps, shape.games, shape.seats, shape.simultaneous,
         rule.n_step, rule.discount, rule.owner, rule.one_chain,

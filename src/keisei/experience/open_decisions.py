@@ -80,7 +80,7 @@ class OpenDecisions:
         return LinkedSlab(slab, maker, links, np.flatnonzero(links.next != OPEN), earlier)
 
     def _before(self, record: SlabRecord) -> Array:
-        """Gives the decisions that wait for exactly this slab."""
+        """Finds the decisions that wait for exactly this slab."""
         key, rows = self._tables.pop(record.table, (_Key(record.epoch, record.sequence - 1), self._nothing))
         if (key.epoch, key.sequence + 1) == (record.epoch, record.sequence):
             return rows
@@ -88,7 +88,7 @@ class OpenDecisions:
         return self._nothing
 
     def _waiting(self, slab: Slab, rows: Array, earlier: Array) -> Array:
-        """Gives copies of open decisions, so that the slab may be given back."""
+        """Makes copies of open decisions, so that the slab may be given back."""
         places = slab.shape.transitions
         waiting = np.zeros(len(rows), self._nothing.dtype)
         for name in ROW.names or ():
@@ -111,7 +111,7 @@ class OpenDecisions:
     # Checkpoints.
 
     def state(self) -> State:
-        """Gives all rows in the order of the tables, with the key and the number of rows of each table."""
+        """Gets all rows in the order of the tables, with the key and the number of rows of each table."""
         tables = sorted(self._tables.items())
         keys: list[Json] = [[table, key.epoch, key.sequence, len(rows)] for table, (key, rows) in tables]
         document: Json = {"tables": keys, "dropped": {**self._dropped}}

@@ -124,7 +124,7 @@ class ReplayBuffer:
         return Leases(kept, tuple(lease for lease in overwritten if lease not in taken))
 
     def steps(self) -> int:
-        """Gives the gradient steps that are due since the last experience was taken."""
+        """Gets the gradient steps that are due since the last experience was taken."""
         return self._due.steps() if len(self) else 0
 
     def numbers(self) -> Mapping[str, float]:
@@ -136,7 +136,7 @@ class ReplayBuffer:
         }
 
     def view(self) -> ReplayBuffer:
-        """Gives the replay itself, to learn from. It changes only when it takes the next experience."""
+        """Gets the replay itself, to learn from. It changes only when it takes the next experience."""
         return self
 
     def sample(self, size: int, seed: int, key: int, progress: float = 1.0) -> ReplaySample:
@@ -180,7 +180,7 @@ class ReplayBuffer:
     # Checkpoints.
 
     def state(self) -> State:
-        """Gives the state. With ``save_replay`` the slabs are pieces, which are written once; what came of their
+        """Gets the state. With ``save_replay`` the slabs are pieces, which are written once; what came of their
         decisions follows from them."""
         counters: dict[str, Json] = {"late": self._late, "dropped": dict(self.dropped)}
         if not self._settings.save_replay:
@@ -241,7 +241,8 @@ class ReplayBuffer:
         return ""
 
     def _refill(self, document: Mapping[str, Any], state: State, lend: Lend) -> None:
-        """Takes all slabs again, oldest first. This tells what came of their decisions, exactly as it did before."""
+        """Takes all slabs again, oldest first. The outcomes of decisions depend on the slabs alone, so they are the
+        same."""
         self._ring.begin_at(document["first"])
         for entry, lent in zip(document["slabs"], lend(len(document["slabs"])), strict=True):
             table, epoch, sequence, name = entry

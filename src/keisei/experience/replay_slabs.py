@@ -61,7 +61,7 @@ class StoredSlab:
         return sum(part.nbytes for part in self.slab.written())
 
     def read(self) -> bytes:
-        """Gives the content, as a piece of a checkpoint."""
+        """Reads the content, as a piece of a checkpoint."""
         content = self.slab.content()
         if sha256(content).hexdigest() != self.digest:
             raise CheckpointError(
@@ -112,7 +112,7 @@ class SlabRing:
         return self._slabs[index]
 
     def by_age(self) -> list[StoredSlab]:
-        """Gives the slabs that are there, oldest first."""
+        """Lists the slabs that are there, oldest first."""
         order = [*self._slabs[self.at :], *self._slabs[: self.at]]
         return [stored for stored in order if stored is not None]
 

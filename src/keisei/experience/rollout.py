@@ -67,7 +67,7 @@ class RolloutView:
         return len(self.whole)
 
     def merged(self) -> Minibatch:
-        """Gives all transitions, slab by slab; after those of a slab, earlier decisions whose outcome it shows."""
+        """Gets all transitions, slab by slab; after those of a slab, earlier decisions whose outcome it shows."""
         if not len(self):
             raise ConfigError("the buffer is empty: collect something before you learn")
         return self.whole
@@ -159,14 +159,14 @@ class ExperienceBuffer:
         return Leases()
 
     def view(self) -> RolloutView:
-        """Gives the experience that was taken last."""
+        """Gets the experience that was taken last."""
         return self._view
 
     def numbers(self) -> Mapping[str, float]:
         return {CARRIED: self.carried, DROPPED_CARRIES: sum(self.dropped_carries.values())}
 
     def state(self) -> State:
-        """Gives the waiting decisions. Taken experience is not included, since it is learned before a checkpoint."""
+        """Gets the waiting decisions. Taken experience is not included, since it is learned before a checkpoint."""
         return self._open.state()
 
     def restore(self, state: State, lend: Lend | None = None) -> None:
@@ -174,7 +174,7 @@ class ExperienceBuffer:
         self._open.restore(state)
 
     def _learned(self, slabs: Sequence[LinkedSlab]) -> Minibatch:
-        """Gives all decisions of some slabs, with what is to be learned from them."""
+        """Joins all decisions of some slabs, with what is to be learned from them."""
         whole = _empty(self._spec, sum(map(len, slabs)))
         start = 0
         for linked in slabs:
@@ -193,7 +193,7 @@ def waits(spec: GameSpec) -> bool:
 
 
 def keeping_chances(advantages: FloatArray, kept: int) -> NDArray[np.float64]:
-    """Gives the probability of each row to be one of the ``kept`` rows that are learned from. It grows with the
+    """Computes the probability of each row to be one of the ``kept`` rows that are learned from. It grows with the
     distance of the advantage from the mean: the gradient of such a row is large, and so is its value's error.
 
     A row that is as good as expected keeps a quarter of the usual chance. So no weight is more than four times the

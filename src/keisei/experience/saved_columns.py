@@ -14,7 +14,7 @@ __all__ = ["check_actions", "columns_like"]
 
 
 def columns_like(examples: Mapping[str, Array], tensors: Mapping[str, Saved]) -> dict[str, Array]:
-    """Gives saved columns as arrays of their own, since the rows of a checkpoint may be a view of its file. They have
+    """Copies saved columns as arrays of their own, since the rows of a checkpoint may be a view of its file. They have
     the types and row shapes of the examples, and all have as many rows. Raises ``ValueError`` for others."""
     if tensors.keys() != examples.keys():
         raise ValueError(f"its columns are {', '.join(tensors)}, and not {', '.join(examples)}")

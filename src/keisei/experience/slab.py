@@ -22,7 +22,7 @@ def slab_layout(shape: SlabShape) -> Layout:
 
 
 def common_bytes(shape: SlabShape) -> int:
-    """Gives the bytes of the fields that every transition has. They come before the others."""
+    """Computes the bytes of the fields that every transition has. They come before the others."""
     layout = zip(slab_layout(shape).arrays, FIELDS, strict=True)
     return min(placed.offset for placed, field in layout if not field.per_transition)
 
@@ -85,11 +85,11 @@ class Slab:
             yield np.ascontiguousarray(column).view(np.uint8).reshape(-1).data
 
     def content(self) -> bytes:
-        """Gives all that was written, for a file."""
+        """Gets all that was written, for a file."""
         return b"".join(self.written())
 
     def load(self, content: bytes | memoryview) -> None:
-        """Takes back what ``content`` gave. Whoever reads it from a file checks it first."""
+        """Fills the slab with the bytes of ``content``. Bytes of a file are verified before."""
         rest = memoryview(content)
         for field, column in self.columns():
             # What tells where games have finished comes before the fields that only finished games have.
@@ -108,7 +108,7 @@ class Slab:
         return crc
 
     def finished(self, name: str) -> BoolArray:
-        """Gives where a field that only finished games have was written."""
+        """Tells where a field was written that only finished games have."""
         if name in ("score", "opponent"):
             return self.terminated | self.truncated
         return (
@@ -159,5 +159,5 @@ class SlabRecord:
         return cls(*_RECORD.unpack(data))
 
     def without_slab(self) -> SlabRecord:
-        """Gives the record of a slab whose content was copied."""
+        """Makes the record of a slab whose content was copied."""
         return replace(self, slab=-1)

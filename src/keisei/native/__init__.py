@@ -32,12 +32,12 @@ def load_core(build: str) -> object:
 
 
 def build_for(features: Iterable[str]) -> str:
-    """Gives the fastest build for a processor with these features. ARM processors have none of them."""
+    """Picks the fastest build for a processor with these features. ARM processors have none of them."""
     return next(build for build, needs in BUILDS.items() if needs <= {*features})
 
 
 def usable_builds() -> list[str]:
-    """Gives the builds that this processor can run, fastest first."""
+    """Lists the builds that this processor can run, fastest first."""
     best = build_for(load_core("baseline").cpu_features())  # type: ignore[attr-defined]
     return list(BUILDS)[list(BUILDS).index(best) :]
 
