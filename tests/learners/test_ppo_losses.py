@@ -101,13 +101,15 @@ def test_value_loss_plain_and_clipped() -> None:
     assert away.value.item() == pytest.approx((1.4**2 + 1.8**2) / 2, rel=1e-5)
 
 
-def test_losses_are_weighted_means_over_rows() -> None:
+def test_values_are_fitted_to_weighted_rows_and_all_else_is_a_plain_mean() -> None:
     weights = np.array([1.75, 0.25], np.float32)
     ppo = fixed(torch.randn(2, 9, generator=torch.Generator().manual_seed(1)), [0.4, 0.2], clip=0.01)
     rows, both = ppo.row_losses(two_rows()), ppo.losses(two_rows(weights=weights))
     for name in Losses.__slots__:
         first, second = getattr(rows, name).tolist()
-        assert getattr(both, name).item() == pytest.approx((1.75 * first + 0.25 * second) / 2, rel=1e-4), name
+        own = (1.75, 0.25) if name == "value" else (1, 1)
+        mean = (own[0] * first + own[1] * second) / 2
+        assert getattr(both, name).item() == pytest.approx(mean, rel=1e-4), name
 
 
 def test_the_total_weighs_values_and_rewards_entropy() -> None:

@@ -47,7 +47,7 @@ class Minibatch:
     advantages: FloatArray
     returns: FloatArray
     weights: FloatArray = field(default_factory=lambda: np.zeros(0, np.float32))
-    """How much each row counts in a mean over rows. Left out, all count alike."""
+    """How much each row counts in the loss of the values. Left out, all count alike."""
 
     def __post_init__(self) -> None:
         if not len(self.weights):

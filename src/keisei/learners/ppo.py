@@ -242,9 +242,10 @@ class PPO:
         )
 
     def losses(self, batch: Minibatch) -> Losses:
-        """Computes the losses of a minibatch, with gradients. Advantages are used as they are."""
-        weights = as_tensor(batch.weights).to(self._device)
-        return self.row_losses(batch).reduced(lambda values: (values * weights).mean())
+        """Computes the losses of a minibatch, with gradients. Advantages are used as they are. Values are fitted to
+        weighted rows, so that a share of decisions teaches the values of all."""
+        weights, rows = as_tensor(batch.weights).to(self._device), self.row_losses(batch)
+        return replace(rows.reduced(lambda losses: losses.mean()), value=(rows.value * weights).mean())
 
     def row_losses(self, batch: Minibatch) -> Losses:
         """Computes the losses of each row, without its weight."""
@@ -283,10 +284,8 @@ class PPO:
     def _normalised(self, batch: Minibatch) -> Minibatch:
         if not self.config.normalise_advantages or len(batch) < 2:
             return batch
-        mean = np.average(batch.advantages, weights=batch.weights)
-        centred = batch.advantages - mean
-        deviation = np.sqrt(np.average(centred * centred, weights=batch.weights))
-        return replace(batch, advantages=centred / (deviation + 1e-8))
+        advantages = batch.advantages
+        return replace(batch, advantages=(advantages - advantages.mean()) / (advantages.std() + 1e-8))
 
     def _value_losses(self, values: Tensor, batch: Minibatch) -> Tensor:
         returns = as_tensor(batch.returns).to(self._device)

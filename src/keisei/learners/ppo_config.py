@@ -31,8 +31,8 @@ class PPOConfig(Settings):
     """Passes over the data of each update."""
     advantage_share: PositiveShare = 1.0
     """Share of an update's decisions to learn from. The larger an advantage, of either sign, the more probably its
-    decision is kept, and the less it counts; so the means stay those of all decisions. Below 1, the same time has room
-    for more games."""
+    decision is kept. The policy learns from all that are kept alike. Values are fitted with the inverse weights, so
+    they stay those of all decisions. Below 1, the same time has room for more games."""
     minibatch_size: MinibatchSize = 512
     """Decisions of one gradient step."""
     parts: Parts | Literal["auto"] = "auto"

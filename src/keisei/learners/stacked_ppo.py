@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -110,9 +111,13 @@ class _JointPPO(PPO):
         shares = np.zeros((len(batches), size), np.float32)
         for share, count in zip(shares, counts, strict=True):
             share[:count] = 1 / max(1, count)
+        counted = torch.from_numpy(shares).to(self._device)
         weights = torch.from_numpy(shares * whole.weights.reshape(shares.shape)).to(self._device)
         rows = self.row_losses(whole)
-        losses = rows.reduced(lambda values: (values.view(weights.shape) * weights).sum(1))
+        losses = replace(
+            rows.reduced(lambda losses: (losses.view(counted.shape) * counted).sum(1)),
+            value=(rows.value.view(weights.shape) * weights).sum(1),
+        )
         total = losses.total(self.config, entropy_weight).sum()
         gradients = stacked_gradients(total, self._parameters)
         return losses.detached(), gradients
