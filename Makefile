@@ -11,8 +11,9 @@ ifndef JOBS
 JOBS := $(shell PYTHONPATH=src/keisei $(PYTHON) -c "from machine.cores import usable_cores; \
     print(min(8, usable_cores()))" 2>/dev/null || echo 1)
 endif
-# Whoever is done takes tests from the other: the long ones lie side by side.
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+# Tests wait for other processes almost as long as they compute, so there is one worker more than cores. One that is done
+# takes tests from the others: the long ones lie side by side.
+PYTEST := $(BIN)/python -m pytest -n $(shell expr $(JOBS) + 1) --dist worksteal
 
 TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.keisei-installed
