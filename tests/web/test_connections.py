@@ -75,7 +75,9 @@ def test_two_hundred_connections_that_never_ask_keep_nobody_out(
 ) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 1.5)
     with serving(tmp_path) as dashboard, open_lines(dashboard, 200, sent) as lines:
-        for _ in range(3):  # silent connections give way one by one, each when it has been silent for a second
+        for _ in range(
+            3
+        ):  # silent connections give way one by one, each when it has been silent for a second
             until(lambda: dashboard.get("/api/session").status == 200)
         assert all(map(ends, lines))
 

@@ -136,7 +136,9 @@ def test_a_phone_shows_large_squares_and_folds_the_rest(served: Served, browser:
     page.get_by_role("button", name="Replay").click()
     square = page.locator('dialog [data-place="5e"]')
     expect(square).to_be_visible()
-    expect(page.locator("dialog").get_by_text("Value for")).to_be_visible()  # the board is drawn again with it
+    expect(
+        page.locator("dialog").get_by_text("Value for")
+    ).to_be_visible()  # the board is drawn again with it
     box = square.bounding_box()
     assert box is not None
     assert box["width"] * 44 / 42 >= 36  # a place leaves a pixel on each side of its square
